@@ -1,5 +1,5 @@
-//! Takes the built page (`web/dist`, by `cargo xtask web`) into the program; a packed crate has it in `page`. Without it the
-//! program is whole, too: it says how to get the page.
+//! Embeds the built page (`web/dist`, by `cargo xtask web`) in the program; a packed crate has it in `page`.
+//! Without it the program is complete except for the page, and serves instructions to get it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     let crate_folder = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
-    // A packed crate has the files in `page`, since it has nothing outside of its own folder.
+    // A packed crate has the files in `page`, since it contains nothing outside its own folder.
     let built = crate_folder.join("../../web/dist");
     let dist = if built.is_dir() { built } else { crate_folder.join("page") };
     // The folder is there in every clone, so that a page that comes later is noticed, and nothing is built twice without one.
@@ -48,7 +48,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("page.rs"), table)
 }
 
-/// Files that are asked for by their path; what is beside them, compressed, is not.
+/// Files that are requested by path, without their compressed forms.
 fn collect(folder: &Path, under: &str, files: &mut Vec<(String, PathBuf)>) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

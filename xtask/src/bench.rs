@@ -1,6 +1,6 @@
-//! `cargo xtask bench decode`: what decoding costs, measured, judged and written down; `bench eager`: what starting tools
-//! early is worth; `bench text`: what text mode adds; `bench store`: what an event costs in the log; `bench server`: what
-//! the whole server adds; `bench page`: what the page takes in a browser.
+//! `cargo xtask bench decode`: cost of decoding, measured, judged and recorded; `bench eager`: benefit of
+//! starting tools early; `bench text`: cost of text mode; `bench store`: cost of an event in the log; `bench
+//! server`: latency that the server adds; `bench page`: performance of the page in a browser.
 
 mod callgrind;
 mod eager;
@@ -131,7 +131,7 @@ pub(crate) enum ReportTarget {
     Written,
 }
 
-/// Measures; says in a line what came of it.
+/// Runs the benchmark; returns a summary line.
 pub(crate) fn decode(options: &BenchOptions) -> Result<String> {
     let program =
         program::executable(&["bench", "--package", "throughline-wire", "--bench", "decode", "--no-run"])?;

@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Action if the corpus or its checker is missing.
 pub(crate) enum CorpusOutcome {
-    /// Why nothing was checked.
+    /// Reason why nothing was checked.
     Absent(String),
     /// Streams that passed, in how many ways of cutting.
     Passed { streams: usize, recovered: usize },
@@ -59,7 +59,7 @@ mod tests {
     use super::counts;
 
     #[test]
-    fn the_total_is_read_from_the_end() {
+    fn last_totals_of_the_output_are_read() {
         assert_eq!(counts("1 passed, 9 failed\nx\n568 passed, 2 failed\nfailed: a b\n"), Some((568, 2)));
         assert_eq!(counts("nothing here"), None);
     }

@@ -1,6 +1,6 @@
-//! `cargo xtask coverage`: how much of the pure crates their own tests run.
+//! `cargo xtask coverage`: share of the pure crates' code that their own tests run.
 //!
-//! With the compiler's own instrumentation and the toolchain's own LLVM tools, so nothing has to be built for it.
+//! Uses the compiler's instrumentation and the toolchain's LLVM tools, so no other tool is needed.
 
 use crate::fault::fault;
 use crate::program::{self, ExternalProgram};
@@ -44,7 +44,7 @@ pub(crate) enum CoverageView {
     Files,
 }
 
-/// The toolchain's LLVM tools, or why there are none.
+/// The toolchain's LLVM tools, or the reason why they are missing.
 pub(crate) fn tools() -> Result<PathBuf, &'static str> {
     const MISSING: &str = "the toolchain lacks its LLVM tools (rustup component add llvm-tools)";
     let library =
@@ -154,7 +154,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn lines_are_added_by_crate() {
+    fn coverage_is_summed_by_crate_without_tests() {
         let file = |name: &str, covered: u32, count: u32| json!({"filename": name, "summary": {"lines": {"covered": covered, "count": count}}});
         let report = json!({"data": [{"files": [
             file("/x/crates/wire/src/a.rs", 90, 100),

@@ -1,4 +1,4 @@
-//! `cargo xtask dist`: what people download.
+//! `cargo xtask dist`: builds the archives for download.
 
 mod archive;
 mod licenses;
@@ -31,9 +31,9 @@ Times and order of the archive depend only on the commit, so the same program gi
 
 const FOLDER: &str = "dist";
 const CHECKSUMS: &str = "SHA256SUMS";
-/// Files of the repository that go into the archive as they are.
+/// Files of the repository that go into the archive unchanged.
 const FILES: [&str; 4] = ["CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", "README.md"];
-/// Of `ops/`, what works without a clone.
+/// Files of `ops/` that work without a clone.
 const OPERATIONS: [&str; 4] = ["alerts.yml", "grafana.json", "throughline.service", "throughline.toml"];
 /// Shells with the files that their completions are read from.
 const SHELLS: [(&str, &str); 3] =
@@ -45,12 +45,13 @@ pub(crate) struct DistOptions {
 }
 
 impl DistOptions {
-    /// For this platform, of a program that cargo built in the dev profile.
+    /// Options for this platform, with a program that cargo built in the dev profile.
     pub(crate) fn for_tests() -> Self {
         Self { profile: "dev".to_owned(), target: None }
     }
 
-    /// A program with the symbols of the dev profile has hundreds of megabytes, and nobody downloads it.
+    /// Compression of the archive. A program with the symbols of the dev profile has hundreds of megabytes,
+    /// and is not distributed.
     fn compression(&self) -> Compression {
         if self.profile == "release" { Compression::best() } else { Compression::fast() }
     }
@@ -132,7 +133,7 @@ fn manual_pages(program: &Path) -> Result<Vec<Entry>> {
     Ok(pages)
 }
 
-/// Of all archives in the folder, in the form that `sha256sum --check` reads.
+/// Writes checksums of all archives in the folder, in the format of `sha256sum --check`.
 fn write_checksums(folder: &Path) -> Result<()> {
     let mut lines = Vec::new();
     for entry in fs::read_dir(folder)? {

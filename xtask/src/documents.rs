@@ -12,7 +12,7 @@ use std::path::{Component, Path};
 const REQUIRED: [&str; 6] =
     ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE-MIT", "LICENSE-APACHE"];
 
-/// Checks them; says how many links and requirements hold.
+/// Checks the documents; returns a summary line.
 pub(crate) fn check() -> Result<String> {
     let root = repository::root();
     let mut problems: Vec<String> = REQUIRED
@@ -85,13 +85,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn links_to_files_are_found_and_nothing_else() {
+    fn only_links_to_files_are_found() {
         let document = "[a](b.md#c) [x](https://x.y) [d](#e) `[f](g)` [h](i/j.rs \"title\")\n```\n[k](l)\n```\n[m](../n)";
         assert_eq!(links(document), ["b.md", "i/j.rs", "../n"]);
     }
 
     #[test]
-    fn a_link_is_relative_to_its_document_and_stays_inside() {
+    fn link_resolves_relative_to_its_document_inside_the_tree() {
         let root = repository::root();
         for (document, link, resolved) in [
             ("docs/a.md", "../Cargo.toml", true),

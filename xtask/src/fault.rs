@@ -1,4 +1,4 @@
-//! Errors for people: what went wrong, and what to do about it.
+//! Errors for people: the problem and its remedy.
 
 use anyhow::Error;
 

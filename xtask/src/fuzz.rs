@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: libFuzzer on stable Rust.
 //!
-//! The compiler's own coverage pass is all that libFuzzer needs, so there is no nightly and no cargo-fuzz. The crate
-//! `fuzz/` is a workspace of its own, since its flags differ from everything else's.
+//! libFuzzer only needs the compiler's coverage pass, so there is no nightly and no cargo-fuzz. The crate
+//! `fuzz/` is a separate workspace, since its flags differ.
 
 mod seeds;
 
@@ -31,10 +31,10 @@ crates/wire/tests/crashes/<target>/, where the test `fuzz_regressions` runs them
 
 /// Longer inputs find nothing more: the limits of the targets are about this.
 const INPUT_BYTES_MAX: u32 = 1024;
-/// One input.
+/// Timeout of one input, in seconds.
 const TIMEOUT_SECONDS: u32 = 10;
 const MEMORY_MIB_MAX: u32 = 2048;
-/// Programs that run beside each other.
+/// Number of targets that run in parallel.
 const PARALLEL_TARGETS: usize = 2;
 
 /// Coverage as libFuzzer wants it. `--target` goes with it, so that build scripts stay as they are.
@@ -127,7 +127,7 @@ fn targets() -> Vec<String> {
     files.iter().filter_map(|path| Path::new(path).file_stem()?.to_str().map(str::to_owned)).collect()
 }
 
-/// Builds all targets; says where they are.
+/// Builds all targets; returns their folder.
 fn build() -> Result<PathBuf> {
     if !ExternalProgram::new("c++").args(["--version"]).succeeds() {
         program::install(&["g++"])?;
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libfuzzers_statistics_are_read() {
+    fn libfuzzer_statistics_are_parsed() {
         let report = "Done 10 runs\nstat::number_of_executed_units: 10\nstat::peak_rss_mb:     119000\n";
         assert_eq!(statistic(report, "number_of_executed_units"), Some(10));
         assert_eq!(statistic(report, "peak_rss_mb"), Some(119_000));
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn every_parser_has_a_target() {
+    fn every_parser_has_a_fuzz_target() {
         let targets = targets();
         for name in [
             "sse",

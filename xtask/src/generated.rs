@@ -34,7 +34,7 @@ mod tests {
     use super::{replace, section};
 
     #[test]
-    fn a_section_is_replaced_and_nothing_else() {
+    fn only_the_named_section_is_replaced() {
         let document =
             "# A\n<!-- generated: x -->\nold\n<!-- end: x -->\ntail <!-- generated: y --><!-- end: y -->\n";
         let new = replace(document, "x", "new\n\n").unwrap();
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_marker_is_named() {
+    fn missing_marker_is_named() {
         let error = replace("# A\n<!-- generated: x -->\n", "x", "new").unwrap_err().to_string();
         assert!(error.contains("<!-- end: x -->"), "{error}");
     }

@@ -1,8 +1,9 @@
 //! `cargo xtask <verb>`: checks and tasks that cargo cannot express.
 //!
-//! It needs nothing but the Rust toolchain, a C compiler and `make` for the two verbs of the README, `run` and `test`; what
-//! the long proofs need besides, `verify` installs or names. It never edits code: the files that it writes are
-//! `docs/performance.md`, `docs/verification.md`, the types of the TypeScript client, failing seeds and crash inputs.
+//! The two verbs of the README, `run` and `test`, only need the Rust toolchain, a C compiler and `make`;
+//! `verify` installs or names the other needs of the long proofs. It never edits code: the files that it
+//! writes are `docs/performance.md`, `docs/verification.md`, the types of the TypeScript client, failing
+//! seeds and crash inputs.
 
 mod arch;
 mod bench;
@@ -29,7 +30,7 @@ use anyhow::Result;
 use fault::fault;
 use std::process::ExitCode;
 
-/// One thing that `cargo xtask` does.
+/// A verb of `cargo xtask`.
 pub(crate) struct TaskVerb {
     name: &'static str,
     /// Description in one line.

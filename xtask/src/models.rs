@@ -1,4 +1,4 @@
-//! `cargo xtask models`: documents behind the table of known models that should be read again.
+//! `cargo xtask models`: lists documents of the table of known models that are due to be read again.
 
 use crate::fault::fault;
 use crate::{TaskVerb, repository};
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_old_after_a_year() {
+    fn document_is_old_after_a_year() {
         assert_eq!((repository::date_of(TODAY), oldest(TODAY)), ("2026-11-29".into(), "2025-11-29".into()));
         let model = |name, documents| KnownModel { name, facts: ModelFacts::default(), documents };
         let models = [
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_is_the_one_of_the_library() {
+    fn known_models_include_gpt_4o() {
         assert!(KNOWN_MODELS.iter().any(|known| known.name == "gpt-4o"));
     }
 }

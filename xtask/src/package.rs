@@ -26,7 +26,7 @@ const PACKED_PAGE: &str = "crates/server/page";
 /// A crate that is published.
 struct PackedCrate {
     name: String,
-    /// Its packed content, unpacked.
+    /// Folder with the unpacked content.
     folder: PathBuf,
     bytes: u64,
 }
@@ -67,7 +67,7 @@ pub(crate) fn check() -> Result<(String, Option<String>)> {
     Ok((format!("{} crates, {} KiB", crates.len(), bytes >> 10), page.err()))
 }
 
-/// `cargo install` of the packed command, with our other crates as they are packed, and a look at the page that it serves.
+/// Tests `cargo install` of the packed command, with our other crates as packed, and the page that it serves.
 pub(crate) fn install() -> Result<std::result::Result<String, String>> {
     if let Err(why) = web::built()? {
         return Ok(Err(why));
@@ -81,7 +81,7 @@ pub(crate) fn install() -> Result<std::result::Result<String, String>> {
         .args(["install", "--debug", "--force", "--no-track", "--path"])
         .args([&command.folder])
         .args(["--root".as_ref(), root.as_os_str(), "--target-dir".as_ref(), target.as_os_str()]);
-    // Built once and thrown away.
+    // Built once and deleted.
     cargo = cargo.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
     // The registry does not have them yet.
     for packed in crates.iter().filter(|packed| packed.name != COMMAND) {
@@ -145,7 +145,8 @@ fn packed() -> Result<Vec<PackedCrate>> {
             }
         }
     }
-    // Without a build, so changes that are not committed do no harm; nothing is asked of the registry that the lock file knows.
+    // Without a build, so uncommitted changes do no harm; the registry is only needed for crates outside the
+    // lock file.
     let words = [
         "package",
         "--workspace",

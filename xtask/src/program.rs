@@ -1,4 +1,4 @@
-//! Other programs: started, watched, and reported on when they fail.
+//! Other programs: started, supervised, and reported on when they fail.
 
 use crate::fault::fault;
 use crate::repository;
@@ -28,7 +28,7 @@ pub(crate) struct CapturedOutput {
 /// The end of a program that may print nothing for some time only.
 pub(crate) enum EndedProgram {
     Exited(ExitStatus),
-    /// It was killed.
+    /// The program was killed because it was silent.
     Silent,
 }
 
@@ -46,8 +46,8 @@ impl ExternalProgram {
         program.without_our_package()
     }
 
-    /// Without what `cargo run` said about this program: build scripts that saw it would be run anew (ring's), and all that
-    /// depends on them built again.
+    /// Removes the variables that `cargo run` set for this program: build scripts that see them would run
+    /// again (ring's), and all dependents would be rebuilt.
     pub(crate) fn without_our_package(mut self) -> Self {
         for (name, _) in std::env::vars_os() {
             let name = name.to_string_lossy();
@@ -75,13 +75,13 @@ impl ExternalProgram {
         self
     }
 
-    /// In this folder instead of the repository's.
+    /// Runs in this folder instead of the repository's.
     pub(crate) fn inside(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
         self
     }
 
-    /// Without this variable.
+    /// Removes an environment variable.
     pub(crate) fn env_remove(mut self, name: &str) -> Self {
         self.command.env_remove(name);
         self
@@ -99,8 +99,8 @@ impl ExternalProgram {
         if status.success() { Ok(()) } else { Err(self.failed(status)) }
     }
 
-    /// Runs it and shows what it prints; if it fails, the error ends with the last of its lines, so that they stand where
-    /// the outcome does.
+    /// Runs the program and shows its output; if it fails, the error ends with the last lines, so that they
+    /// are next to the outcome.
     pub(crate) fn run_with_tail(self) -> Result<()> {
         const TAIL_LINES: usize = 60;
         let mut tail = VecDeque::with_capacity(TAIL_LINES);
@@ -143,7 +143,7 @@ impl ExternalProgram {
         })
     }
 
-    /// Its standard output, trimmed; an error if it fails.
+    /// Runs the program and returns its standard output, trimmed; an error if it fails.
     pub(crate) fn text(mut self) -> Result<String> {
         self.command.stdin(Stdio::null()).stderr(Stdio::inherit()).stdout(Stdio::piped());
         let output = self.command.output().with_context(|| self.not_started())?;
@@ -169,8 +169,8 @@ impl ExternalProgram {
         Ok(child.wait()?)
     }
 
-    /// As [`lines`](Self::lines), but a program that prints nothing for so long is killed. Its last lines are then what each of its
-    /// threads does, where the system says so.
+    /// As [`lines`](Self::lines), but a program that is silent for this time is killed. Its last lines are
+    /// then the states of its threads, where the system provides them.
     pub(crate) fn lines_within(
         mut self,
         silence_max: Duration,
@@ -238,7 +238,7 @@ fn thread_states(process: u32) -> Vec<String> {
             let text = std::fs::read_to_string(thread.path().join(file)).unwrap_or_default();
             text.trim().to_owned()
         };
-        // Behind the name, which may have anything in it: ` S 1 …`.
+        // After the name, which may contain any character: ` S 1 …`.
         let state = read("stat").rsplit_once(") ").and_then(|(_, rest)| rest.chars().next()).unwrap_or('?');
         let call = read("syscall").split(' ').next().unwrap_or_default().to_owned();
         format!("thread {}: state {state}, in {} (system call {call})", read("comm"), read("wchan"))
@@ -260,7 +260,7 @@ pub(crate) struct BuiltExecutable {
 }
 
 impl BuiltExecutable {
-    /// Its crate and target: `server::it`; of unit tests `server::lib`.
+    /// Crate and target: `server::it`; of unit tests `server::lib`.
     pub(crate) fn test_name(&self) -> String {
         let crate_name = self.package_folder.file_name().unwrap_or_default().to_string_lossy();
         format!("{crate_name}::{}", if self.kind == "test" { &self.name } else { &self.kind })
@@ -276,10 +276,10 @@ impl BuiltExecutable {
 const ATTEMPTS_MAX: usize = 3;
 const PAUSES: [Duration; ATTEMPTS_MAX - 1] = [Duration::from_secs(5), Duration::from_secs(20)];
 
-/// Does up to three times what a network has a part in, such as an install.
+/// Makes up to three attempts at work that needs the network, such as an install.
 ///
 /// # Errors
-/// That of the last attempt.
+/// The error of the last attempt.
 pub(crate) fn attempt<T>(what: &str, work: impl FnMut() -> Result<T>) -> Result<T> {
     attempt_after(&PAUSES, what, work)
 }
@@ -298,13 +298,13 @@ fn attempt_after<T>(pauses: &[Duration], what: &str, mut work: impl FnMut() -> R
     work()
 }
 
-/// Builds one executable with `cargo build` and says where it is, wherever the target directory may be.
+/// Builds one executable with `cargo build` and returns its path.
 pub(crate) fn build(words: &[&str]) -> Result<PathBuf> {
     executable(&[&["build"], words].concat())
 }
 
-/// Variable that names the command which proofs measure in place of a release built now: one that is built already, or another to
-/// compare with.
+/// Environment variable with the command that proofs measure instead of a new release build: one that is
+/// built already, or another one to compare.
 const RELEASE: &str = "THROUGHLINE_RELEASE";
 
 /// The command as it is released.
@@ -324,7 +324,7 @@ pub(crate) fn executable(words: &[&str]) -> Result<PathBuf> {
     Ok(built.path)
 }
 
-/// All executables that a cargo command makes, in the order in which they were made.
+/// Builds and returns all executables of a cargo command, in order of completion.
 pub(crate) fn executables(cargo: ExternalProgram) -> Result<Vec<BuiltExecutable>> {
     let mut all = Vec::new();
     let command_line = cargo.command_line.clone();
@@ -357,8 +357,8 @@ pub(crate) fn built_by_tests(kind: &str, name: &str) -> Result<PathBuf> {
     Ok(found.ok_or_else(|| fault(format!("the workspace has no {kind} `{name}`"), remedy))?.path)
 }
 
-/// The command as its own tests build it, with these cargo features besides: what stands between a change and an answer is
-/// then two crates, and nothing of other projects is built again.
+/// The command as its own tests build it, with additional cargo features: a change then rebuilds two crates,
+/// and none of other projects.
 pub(crate) fn throughline_built_by_tests(features: &[&str]) -> Result<PathBuf> {
     let mut words = vec!["test".to_owned(), "--workspace".to_owned(), "--no-run".to_owned()];
     words.extend(["--test".to_owned(), "crowd".to_owned()]);
@@ -374,7 +374,7 @@ pub(crate) fn throughline() -> Result<PathBuf> {
     build(&["--package", "throughline-cli", "--bin", "throughline"])
 }
 
-/// Where cargo builds.
+/// Cargo's target folder.
 pub(crate) fn target() -> Result<PathBuf> {
     let text =
         ExternalProgram::cargo().args(["metadata", "--format-version=1", "--no-deps", "--offline"]).text()?;
@@ -383,7 +383,7 @@ pub(crate) fn target() -> Result<PathBuf> {
     folder.ok_or_else(|| fault("cargo does not say where it builds", "see `cargo metadata`"))
 }
 
-/// Installs Debian packages if this is root on a system that has apt; else says how.
+/// Installs Debian packages as root on a system with apt; otherwise the error gives the command.
 pub(crate) fn install(packages: &[&str]) -> Result<()> {
     let manual_install =
         format!("install {0} (Debian, Ubuntu: `sudo apt-get install {0}`)", packages.join(" "));
@@ -397,7 +397,7 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     };
     let install = [&["install", "-y", "--no-install-recommends"], packages].concat();
     let installed = attempt("apt-get", || {
-        // Lists may be stale or absent; then the install says what is missing.
+        // Lists may be stale or absent; then the install reports what is missing.
         let _ = apt(&["update"]).run();
         apt(&install).run()
     });
@@ -410,7 +410,7 @@ mod tests {
     use anyhow::{Result, bail};
     use std::time::Duration;
 
-    /// An install that fails so often.
+    /// An install that fails `failures` times.
     #[track_caller]
     fn check(failures: usize, expected: Result<usize, &str>) {
         let mut done = 0;

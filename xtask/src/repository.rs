@@ -1,4 +1,4 @@
-//! Where this repository is, and on what commit and machine.
+//! Root, commit and machine of this repository.
 
 use crate::program::ExternalProgram;
 use anyhow::{Context, Result};
@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 /// Folder of the workspace.
 pub(crate) fn root() -> PathBuf {
-    // As cargo says when it starts this program: it is not built anew where the sources have moved together with `target`.
+    // Set by cargo at run time: the program is not rebuilt when the sources have moved together with
+    // `target`.
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let xtask = xtask.unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
     xtask.parent().unwrap_or(&xtask).to_owned()
@@ -194,7 +195,7 @@ mod tests {
     use super::{ProcessorTicks, civil};
 
     #[test]
-    fn stolen_time_is_read() {
+    fn stolen_processor_time_is_parsed() {
         for (stat, read) in [
             (
                 "cpu  100 20 30 800 5 0 15 30 7 3\ncpu0 1 2\n",

@@ -51,7 +51,7 @@ fn run(words: Vec<String>) -> Result<()> {
     ExternalProgram::new(throughline).args(words).exec()
 }
 
-/// The page, as well as it can be had: the server starts without one, too, and says how to get it.
+/// Builds the page if possible: the server starts without one, too, and shows how to get it.
 fn build_page() {
     if web::is_fresh() {
         return;
@@ -66,7 +66,7 @@ fn build_page() {
     }
 }
 
-/// Guesses that there is little to build, to announce long builds.
+/// Estimates if little must be built, to announce long builds.
 fn is_built() -> bool {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), Into::into);

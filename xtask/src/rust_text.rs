@@ -1,8 +1,8 @@
-//! Rust sources told apart into code, comments, literals and tests, without a parser.
+//! Separates Rust sources into code, comments, literals and tests, without a parser.
 
 use std::ops::Range;
 
-/// One source file in layers of equal length: an offset means the same place in each.
+/// One source file in layers of equal length: an offset means the same position in each.
 pub(crate) struct RustText {
     /// Code; comments and the insides of literals are spaces.
     pub(crate) code: String,
@@ -40,7 +40,7 @@ impl RustText {
         self.tests.iter().any(|range| range.contains(&at))
     }
 
-    /// The line of a place, from 1.
+    /// Line of an offset, from 1.
     pub(crate) fn line(&self, at: usize) -> usize {
         self.code.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1
     }
@@ -123,7 +123,7 @@ fn raw_string(text: &[u8]) -> Option<usize> {
     Some(end.map_or(text.len(), |end| open + 1 + end + close.len()))
 }
 
-/// From each test attribute to the end of its item.
+/// Ranges from each test attribute to the end of its item.
 fn tests(code: &str) -> Vec<Range<usize>> {
     let mut tests = Vec::new();
     for attribute in ["#[cfg(test)]", "#[test]", "#[tokio::test"] {
@@ -134,7 +134,7 @@ fn tests(code: &str) -> Vec<Range<usize>> {
     tests
 }
 
-/// Where the item after an attribute ends: at the brace that closes its body, or at its semicolon.
+/// End of the item after an attribute: the brace that closes its body, or its semicolon.
 fn item_end(code: &str, from: usize) -> usize {
     let (mut brackets, mut braces) = (0_i32, 0_i32);
     for (at, byte) in code.bytes().enumerate().skip(from) {
@@ -168,7 +168,7 @@ pub(crate) fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Places where `needle` stands in `text` as whole words.
+/// Offsets at which `needle` occurs in `text` as whole words.
 pub(crate) fn words<'a>(text: &'a str, needle: &'a str) -> impl Iterator<Item = usize> + 'a {
     let bytes = text.as_bytes();
     let is_border = |inside: Option<u8>, outside: Option<u8>| {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_literals_are_no_code() {
+    fn comments_and_literals_are_separated_from_code() {
         check("a // b\nc", "a c", "// b");
         check("a /* b /* c */ d */ e", "a e", "/* b /* c */ d */");
         check(r#"a("// no \" comment") // b"#, "a( )", "// b");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn test_items_are_known() {
+    fn items_of_test_modules_are_recognized() {
         let text = "fn a() {}\n#[cfg(test)]\nmod tests {\n fn b() { c([1; 2]) }\n}\nfn d() {}\n#[cfg(test)]\nmod e;\nfn f() {}";
         let read = RustText::read(text);
         for (name, is_test) in [("a()", false), ("b()", true), ("d()", false), ("e;", true), ("f()", false)] {
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_whole() {
+    fn only_whole_words_are_found() {
         let found: Vec<_> = words("rand operand rand::x grand rand", "rand").collect();
         assert_eq!(found, [0, 13, 27]);
         assert_eq!(words("x.await; x.awaited", ".await").count(), 1);

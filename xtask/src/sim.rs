@@ -50,7 +50,7 @@ pub(crate) enum Mutants {
     With,
 }
 
-/// Runs seeds in release and says what they came to; failing ones are kept.
+/// Runs seeds in release and returns a summary; failing ones are stored.
 pub(crate) fn simulate(from: u64, seeds: u64, mutants: Mutants) -> Result<String> {
     let simulator = program::build(&[&["--release"], &EXAMPLE[..]].concat())?;
     start(simulator, from, seeds, mutants)
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn failing_seeds_are_kept_once() {
+    fn failing_seeds_are_saved_once() {
         assert_eq!(failed_seed("seed 17: two ends: x"), Some((17, "two ends: x".to_owned())));
         assert_eq!(failed_seed("seeds 17: x"), None);
         let saved = with_saved("# Seeds\n3  old\n", &[(3, "a".into()), (9, "b".into())], "2026-11-21");

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: everything that CI runs.
+//! `cargo xtask test`: all checks of CI.
 //!
 //! Programs are built by cargo and run one after another, documentation examples included, and what a test skips is printed.
 
@@ -61,9 +61,9 @@ The long proofs are `cargo xtask verify`.",
 };
 
 enum CheckOutcome {
-    /// With a figure for the line that says so.
+    /// Passed, with a figure for the summary line.
     Passed(String),
-    /// Why it did not run.
+    /// Skipped, with the reason.
     Skipped(String),
     /// Tests count one by one.
     Tests(TestReport),
@@ -79,7 +79,7 @@ const CHECKS: [(&str, CheckFn); 15] = [
     ("clippy", clippy),
     ("alone", check_alone),
     ("typescript", || Ok(typescript::check()?.map_or_else(CheckOutcome::Skipped, CheckOutcome::Passed))),
-    // Before whatever builds the server, which carries the page.
+    // Before any check that builds the server, which embeds the page.
     ("web", || Ok(web::check()?.map_or_else(CheckOutcome::Skipped, CheckOutcome::Passed))),
     ("tests", tests),
     ("shipped", shipped::check),
@@ -91,9 +91,10 @@ const CHECKS: [(&str, CheckFn); 15] = [
     ("corpus", corpus_through_the_command),
 ];
 
-/// Checks without which the others say nothing. Of `tests`, that they can be built: a test that failed is no error.
+/// Checks without which the others are meaningless. Of `tests`, that they build: a failed test does not
+/// count.
 const GATES: [&str; 4] = ["format", "clippy", "alone", "tests"];
-/// No check begins later, so that the closing lines come before the 90 minutes that CI gives to a run.
+/// Latest start of a check, so that the closing lines are printed within CI's limit of 90 minutes.
 const BEGIN_WITHIN: Duration = Duration::from_mins(75);
 /// Property tests try the same inputs in every run. `.cargo/config.toml` has the seed; those of the page read it, too.
 pub(crate) const SEED_VARIABLE: &str = "PROPTEST_RNG_SEED";
@@ -223,7 +224,8 @@ fn clippy() -> Result<CheckOutcome> {
     Ok(CheckOutcome::Passed("no warning".to_owned()))
 }
 
-/// In a build of the workspace a crate has the features of its dependencies that some other crate asks for.
+/// Builds each crate alone. In a build of the workspace a crate has the features of its dependencies that any
+/// other crate enables.
 fn check_alone() -> Result<CheckOutcome> {
     const CRATES: [&str; 3] = ["throughline-wire", "throughline-engine", "throughline-speech"];
     for name in CRATES {
@@ -241,13 +243,13 @@ fn packed_crates() -> Result<CheckOutcome> {
 }
 
 fn tests() -> Result<CheckOutcome> {
-    // Those that need packages are checks of their own.
+    // Tests that need packages are separate checks.
     let variables =
         [packages::MCP.variable, packages::CLIENTS.variable, shipped::ARCHIVE].map(|name| (name, "".into()));
     TestPrograms { modules: &[], variables: variables.into() }.run().map(CheckOutcome::Tests)
 }
 
-/// Those whose tests are ours, then the quick ones of the matrix that `verify` runs as a whole.
+/// Runs our clients' tests, then the quick part of the matrix that `verify` runs as a whole.
 fn clients() -> Result<CheckOutcome> {
     let mut report = match packages::check_clients()? {
         CheckOutcome::Tests(report) => report,
@@ -312,13 +314,13 @@ mod tests {
     }
 
     #[test]
-    fn run_goes_on_after_a_failure() {
+    fn run_continues_after_a_failure() {
         check(&[("arch", FAILS), ("web", PASSES)], false, (1, 1), &[]);
         check(&[("arch", FAILS), ("web", PASSES)], true, (0, 1), &["web: not run, since arch failed"]);
     }
 
     #[test]
-    fn run_ends_with_a_gate_that_fails() {
+    fn run_stops_after_a_failed_gate() {
         let not_run = ["web: not run, since clippy failed", "tests: not run, since clippy failed"];
         check(
             &[("format", PASSES), ("clippy", FAILS), ("web", PASSES), ("tests", PASSES)],

@@ -188,7 +188,8 @@ const PROOFS: [Proof; 26] = [
         name: "mcp",
         what: "An MCP server that says anything, as a program and over HTTP: in its handshake, replies and lists, and in the middle of a \
                call. Nothing costs more than itself, and nothing hangs",
-        command: "THROUGHLINE_MCP_REPLIES=100000 cargo test --workspace --test it -- mcp::any_server::no_ mcp::odd_servers::no_",
+        command: "THROUGHLINE_MCP_REPLIES=100000 cargo test --workspace --test it -- mcp::any_server::malformed_ mcp::any_server::any_ \
+                  mcp::odd_servers::malformed_stdio_ mcp::odd_servers::malformed_http_",
         run: long_tests::mcp,
     },
     Proof {
@@ -207,7 +208,7 @@ const PROOFS: [Proof; 26] = [
     Proof {
         name: "histories",
         what: "100,000 simulated turns in histories of every shape, through each dialect and known upstream: none is refused",
-        command: "THROUGHLINE_HISTORY_TURNS=100000 cargo test --workspace --test it histories::no_upstream",
+        command: "THROUGHLINE_HISTORY_TURNS=100000 cargo test --workspace --test it histories::generated_histories",
         run: long_tests::histories,
     },
     Proof {
@@ -318,7 +319,7 @@ fn run(words: Vec<String>) -> Result<()> {
             machine: machine.clone(),
             command: proof.command.to_owned(),
         };
-        // At once: a later proof may be interrupted.
+        // Written immediately: a later proof may be interrupted.
         write_row(row)?;
     }
     println!("{DOCUMENT} is written");
@@ -415,7 +416,7 @@ mod tests {
     use super::{PROOFS, VERB};
 
     #[test]
-    fn the_help_names_every_proof_in_its_order() {
+    fn help_lists_every_proof_in_order() {
         let named = VERB.help.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next());
         let named: Vec<_> = named.filter(|name| !name.is_empty()).collect();
         let proofs: Vec<_> = PROOFS.iter().map(|proof| proof.name).collect();
@@ -423,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_proof_shows_fits_into_its_cell() {
+    fn proof_descriptions_have_at_most_200_characters() {
         let long: Vec<_> = PROOFS.iter().filter(|proof| proof.what.chars().count() > 200).collect();
         assert!(long.is_empty(), "{:?}", long.iter().map(|proof| proof.name).collect::<Vec<_>>());
     }

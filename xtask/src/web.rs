@@ -58,7 +58,7 @@ fn run(words: Vec<String>) -> Result<()> {
     }
 }
 
-/// Everything about the page that needs no browser; inside: why that cannot be done here.
+/// Runs all checks of the page that need no browser; the inner error is the reason why they cannot run here.
 pub(crate) fn check() -> Result<Result<String, String>> {
     if let Err(why) = installed()? {
         return Ok(Err(why));
@@ -159,7 +159,7 @@ pub(crate) fn headless_shell() -> Option<PathBuf> {
     std::env::var_os(HEADLESS_SHELL).map(PathBuf::from).or_else(usual).filter(|path| path.exists())
 }
 
-/// The packages of the lockfile; inside: why they cannot be had.
+/// The packages of the lockfile; inside: the reason why they are not available.
 pub(crate) fn installed() -> Result<Result<(), String>> {
     if !ExternalProgram::new("npm").args(["--version"]).succeeds() {
         return Ok(Err("Node.js with npm is not installed".to_owned()));
@@ -195,7 +195,7 @@ fn folder() -> PathBuf {
     repository::root().join("web")
 }
 
-/// When a file, or any below a folder, was last changed.
+/// Time of the latest change of a file, or of any below a folder.
 fn newest(path: &Path) -> Option<SystemTime> {
     if path.is_dir() {
         return fs::read_dir(path).ok()?.flatten().filter_map(|entry| newest(&entry.path())).max();

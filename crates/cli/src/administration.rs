@@ -1,4 +1,4 @@
-//! Where keys and people are changed: in the store, or by the server that has it open.
+//! Changes of keys and users: in the store, or by the server that has it open.
 
 use crate::args::{ModelArgs, StoreArgs, UsageLimitArgs};
 use crate::exit::CliFailure;
@@ -15,7 +15,7 @@ use throughline::config::AppSettings;
 use throughline_server::{Gate, USAGE_LIMIT_MAX, UsageInfo};
 use throughline_store::{Catalog, UsageLimits, UsageOwner, UsageReport};
 
-/// Where keys and people are changed.
+/// The store, or the server that has it open.
 pub(crate) enum Administration {
     Store(Box<StoreAccess>),
     Server(RunningServer),
@@ -29,7 +29,7 @@ pub(crate) struct StoreAccess {
 }
 
 impl Administration {
-    /// The same, without making a store. `None` = there is none.
+    /// Opens an existing store without creating one. `None` = it does not exist.
     pub(crate) async fn open_existing(at: &StoreArgs) -> Result<Option<Self>, CliFailure> {
         if store::is_absent(&settings_of(at)?.store) {
             return Ok(None);
@@ -111,7 +111,7 @@ pub(crate) fn with_usage(row: Value, usage: UsageReport) -> Value {
 /// The limits with the changes of a command.
 ///
 /// # Errors
-/// A number that is none.
+/// An invalid number.
 pub(crate) fn changed_limits(before: UsageLimits, args: &UsageLimitArgs) -> Result<UsageLimits, CliFailure> {
     let parse = |given: &Option<String>, before: Option<u64>| match given.as_deref() {
         None => Ok(before),

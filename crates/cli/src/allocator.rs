@@ -1,10 +1,11 @@
-//! The allocator of the command. What large requests have taken is the system's again a moment later: glibc keeps it
-//! (docs/performance.md, "Memory after large requests").
+//! The allocator of the command. Memory of large requests is returned to the system within seconds, which
+//! glibc's allocator does not do (docs/performance.md, "Memory after large requests").
 //!
-//! Where prebuilt programs of jemalloc do not run with every page size (ARM), or where the system's own allocator gives memory back
-//! (musl, macOS), it is the system's own.
+//! The system's allocator is used where prebuilt programs of jemalloc do not run with every page size (ARM),
+//! and where it returns memory itself (musl, macOS).
 
-/// Environment variable for a process whose address space is limited: jemalloc unmaps what is free. Others do not know it.
+/// Environment variable for a process with a limited address space: jemalloc unmaps free memory. Other
+/// allocators ignore it.
 pub(crate) const UNMAP_FREE_MEMORY: (&str, &str) = ("MALLOC_CONF", "retain:false");
 
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
@@ -14,12 +15,12 @@ mod jemalloc {
     #[global_allocator]
     static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-    /// Of free pages, before they go back. Large requests that follow each other use them again; with the default of ten seconds
-    /// the peak is higher.
+    /// Delay before free pages are returned. Consecutive large requests reuse them; with the default of ten
+    /// seconds the peak is higher.
     const DECAY_MS: isize = 1_000;
 
     pub(crate) fn return_free_memory() {
-        // The default of arenas to come, and those that threads allocate from already; of the others there is nothing to set.
+        // The default for new arenas, and the arenas that threads already use; the others cannot be set.
         let existing =
             (0..arenas::narenas::read().unwrap_or(0)).map(|arena| format!("arena.{arena}.dirty_decay_ms\0"));
         for name in existing.chain(["arenas.dirty_decay_ms\0".to_owned()]) {
@@ -34,7 +35,7 @@ mod jemalloc {
     }
 }
 
-/// Gives free memory back to the system also while nobody allocates. For a process that goes on for long.
+/// Returns free memory to the system also while the process is idle. For a long-running process.
 pub(crate) fn return_free_memory() {
     #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
     jemalloc::return_free_memory();

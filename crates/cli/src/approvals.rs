@@ -1,8 +1,9 @@
-//! Answers to approvals that always hold, of the person at this machine: in the store, whoever has it open, so that the
-//! command, the API and the page show and revoke the same ones.
+//! Permanent approvals of the user of this machine: in the store, also while another process has it open, so
+//! that the command, the API and the page show and revoke the same ones.
 //!
-//! Earlier releases kept them in a file. It counts as long as it is there, and takes answers where no store can be made. What is
-//! in it moves into the store of the data folder with the first program that can do so.
+//! Earlier releases stored them in a file. It counts as long as it exists, and receives answers where no
+//! store can be created. Its content moves into the store of the data folder with the first program that can
+//! do so.
 
 use crate::data_dir;
 use crate::exit::CliFailure;
@@ -24,11 +25,12 @@ use tokio::runtime::Handle;
 
 /// Numbers of answers in the file begin here, so that none of them is one of the store.
 const FILE_NUMBERS: u64 = 1 << 32;
-/// Number of looks, and the pause between them, for a store that somebody else is just making.
+/// Number of attempts, and the pause between them, for a store that another process is creating.
 const MAKING_TRIES: u32 = 20;
 const MAKING_PAUSE: Duration = Duration::from_millis(50);
 
-/// The store of these settings; for this run only where there is no folder for one. Made inside a runtime.
+/// The store of these settings; in memory for this run if there is no data folder. Must be called inside a
+/// runtime.
 pub(crate) fn permanent(settings: &StoreSettings) -> Arc<dyn ApprovalStore> {
     if store::file_of(settings).is_none() && !store::is_database(settings) {
         return Arc::new(InMemoryApprovalStore::default());
@@ -36,7 +38,7 @@ pub(crate) fn permanent(settings: &StoreSettings) -> Arc<dyn ApprovalStore> {
     Arc::new(PermanentApprovals { settings: settings.clone(), runtime: Handle::current() })
 }
 
-/// All of them.
+/// All permanent approvals.
 ///
 /// # Errors
 /// They cannot be read. A denial may be among them.
@@ -44,16 +46,16 @@ pub(crate) async fn all(store: &Arc<dyn ApprovalStore>) -> Result<Vec<StoredAppr
     blocking(store, |store| store.all()).await
 }
 
-/// All of them, without their numbers.
+/// All permanent approvals, without their numbers.
 ///
 /// # Errors
-/// As those of [`all`].
+/// As for [`all`].
 pub(crate) async fn decisions(settings: &StoreSettings) -> Result<Vec<RememberedDecision>, CliFailure> {
     let stored = all(&permanent(settings)).await?;
     Ok(stored.into_iter().map(|stored| stored.answer).collect())
 }
 
-/// Revokes one; `None` = there is none of that number.
+/// Revokes an approval; `None` if none has this number.
 ///
 /// # Errors
 /// The store cannot be read or written.
@@ -85,14 +87,14 @@ async fn blocking<T: Send + 'static>(
     ended.map_err(|error| messages::memory(&error))
 }
 
-/// The file of earlier releases, if it is there or nobody can say.
+/// The file of earlier releases, if it exists or its existence cannot be determined.
 fn former_file() -> Option<FormerFile> {
     let path = data_dir::folder()?.join(data_dir::REMEMBERED_FILE);
     path.try_exists().unwrap_or(true).then(|| FormerFile(FileApprovalStore::at(path)))
 }
 
-/// The same, if it belongs into this store: the file was one for all stores, and another one than that of the data folder is
-/// perhaps for a moment only.
+/// The file of earlier releases, if it belongs to this store: it was shared by all stores, and a store
+/// outside the data folder may be temporary.
 fn adoptable_file(settings: &StoreSettings) -> Option<FormerFile> {
     former_file().filter(|_| settings.backend == StoreBackend::DataFolder)
 }
@@ -100,7 +102,7 @@ fn adoptable_file(settings: &StoreSettings) -> Option<FormerFile> {
 struct FormerFile(FileApprovalStore);
 
 impl FormerFile {
-    /// With numbers that are none of the store.
+    /// Approvals of the file, with numbers that do not occur in the store.
     fn all(&self) -> Result<Vec<StoredApproval>, ApprovalStoreError> {
         let mut stored = self.0.all()?;
         stored.iter_mut().for_each(|stored| stored.number += FILE_NUMBERS);
@@ -108,7 +110,8 @@ impl FormerFile {
     }
 }
 
-/// Moves what is in the file. What the store says about the same calls stays if it is newer, or a denial.
+/// Moves the approvals of the file. An entry of the store about the same calls stays if it is newer, or a
+/// denial.
 fn adopt(file: &FormerFile, store: &dyn ApprovalStore) -> Result<(), ApprovalStoreError> {
     let stored = store.all()?;
     let is_missing = |former: &StoredApproval| {
@@ -126,7 +129,7 @@ fn adopt(file: &FormerFile, store: &dyn ApprovalStore) -> Result<(), ApprovalSto
     file.0.delete()
 }
 
-/// Opened for each access: whatever happens to the store in between, none goes to an old one.
+/// Opened for each access, so that a store that was replaced in between is not used.
 struct PermanentApprovals {
     settings: StoreSettings,
     runtime: Handle,
@@ -142,13 +145,13 @@ impl fmt::Debug for PermanentApprovals {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum StoreAccess {
     Read,
-    /// One that is not there is no reason to make it.
+    /// A missing store is not created.
     Revoke,
     Add,
 }
 
 impl PermanentApprovals {
-    /// Runs this on the answers in the store; `None` = there is no store yet.
+    /// Calls this with the answers in the store; `None` = the store does not exist yet.
     fn in_store<T>(
         &self,
         access: StoreAccess,
@@ -174,7 +177,8 @@ impl PermanentApprovals {
         result.map(Some)
     }
 
-    /// The file of the store, beside whoever has it open. One of an earlier release is brought up to date.
+    /// Opens the store's file, also while another process has it open. A store of an earlier release is
+    /// upgraded.
     fn editor(&self, file: &Path, access: StoreAccess) -> Result<Option<SqliteEditor>, ApprovalStoreError> {
         for _ in 0..MAKING_TRIES {
             match SqliteEditor::open(file).map_err(store_error)? {
@@ -195,10 +199,10 @@ impl PermanentApprovals {
 impl ApprovalStore for PermanentApprovals {
     fn all(&self) -> Result<Vec<StoredApproval>, ApprovalStoreError> {
         if let Some(file) = adoptable_file(&self.settings) {
-            // If it cannot be moved, it goes on counting where it is.
+            // If it cannot be moved, the file still counts.
             let _ = self.in_store(StoreAccess::Add, |store| adopt(&file, store));
         }
-        // In this order: what somebody else moves meanwhile is in both, and never in neither.
+        // In this order: an entry that another process moves meanwhile is read twice, and never missed.
         let mut all = former_file().map_or(Ok(Vec::new()), |file| file.all())?;
         all.extend(self.in_store(StoreAccess::Read, |store| store.all())?.unwrap_or_default());
         Ok(all)
@@ -207,7 +211,7 @@ impl ApprovalStore for PermanentApprovals {
     fn save(&self, answer: RememberedDecision, at_ms: i64) -> Result<(), ApprovalStoreError> {
         let stored = self.in_store(StoreAccess::Add, |store| store.save(answer.clone(), at_ms));
         let Err(error) = stored else { return Ok(()) };
-        // On a network file system there is no store, and an answer all the same.
+        // On a network file system the store cannot be opened, and the answer goes to the file.
         let folder = data_dir::folder().ok_or_else(|| error.clone())?;
         let file = FileApprovalStore::at(folder.join(data_dir::REMEMBERED_FILE));
         file.save(answer, at_ms).map_err(|_| error)
@@ -222,7 +226,7 @@ impl ApprovalStore for PermanentApprovals {
     }
 }
 
-/// `None` = there is no store in the database yet.
+/// `None` = the database has no store yet.
 async fn database_reader(settings: &StoreSettings) -> Result<Option<PostgresReader>, ApprovalStoreError> {
     let StoreBackend::Postgres(url) = &settings.backend else { return Ok(None) };
     match PostgresReader::open(url).await {

@@ -25,14 +25,14 @@ enum OutputFormat {
     Value,
 }
 
-/// Presence of somebody who can answer questions.
+/// True if a person can answer questions.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PersonPresence {
     AtTheTerminal,
     Nobody,
 }
 
-/// Asks and prints.
+/// Runs a turn and prints it.
 pub(crate) async fn run(args: &AskArgs) -> CommandResult {
     let words = UiText(UiLanguage::current());
     let input = prompt::read(args)?;
@@ -163,7 +163,7 @@ impl Asking<'_> {
                     if prompter.is_open() && answers.is_none() {
                         answers = Some(typed_lines().map_err(|error| messages::no_runtime(&error))?);
                     }
-                    // Nobody reads any more: what the turn still does is in vain.
+                    // The output is closed, so the rest of the turn is not needed.
                     if printer.output_error.is_some() && !std::mem::replace(&mut cancelled, true) {
                         turn.cancel().await;
                     }
@@ -236,7 +236,7 @@ impl EventPrinter {
                 }
                 PlainOutput::Note(_) if self.is_quiet => {}
                 PlainOutput::Note(note) | PlainOutput::Fault(note) => {
-                    // On one screen with the text a note has a line of its own.
+                    // On a terminal shared with the text a note gets a separate line.
                     if terminal && self.plain.is_mid_line() {
                         outln!();
                     }

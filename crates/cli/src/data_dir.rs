@@ -1,23 +1,23 @@
-//! Where the command keeps what it has to remember between runs.
+//! The data folder of the command.
 
 use std::path::{Path, PathBuf};
 
-/// Names the folder in place of the system's.
+/// Environment variable that replaces the system's folder.
 pub(crate) const DATA_VARIABLE: &str = "THROUGHLINE_DATA";
-/// Answers that always hold, as earlier releases kept them.
+/// File of permanent approvals of earlier releases.
 pub(crate) const REMEMBERED_FILE: &str = "remembered.json";
 /// Definitions of MCP servers' tools that were agreed to.
 pub(crate) const PINS_FILE: &str = "mcp-pins.json";
 
 /// The key of the first start.
 pub(crate) const ADMIN_TOKEN_FILE: &str = "admin-token";
-/// Where the server of this folder can be reached, as long as it runs.
+/// File with the address of this folder's server, as long as it runs.
 pub(crate) const SERVER_FILE: &str = "server.json";
 /// Files that were uploaded or made by tools.
 pub(crate) const FILES_FOLDER: &str = "files";
 
-/// `THROUGHLINE_DATA`, else `throughline` in the system's folder for such data (XDG). `None` = nobody says where home is.
-/// It is made when something is first written.
+/// `THROUGHLINE_DATA`, else `throughline` in the system's folder for such data (XDG). `None` = the home
+/// folder is unknown. The folder is created on the first write.
 pub(crate) fn folder() -> Option<PathBuf> {
     resolve_folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_is_the_one_that_is_said_first() {
+    fn data_variable_overrides_xdg_data_home_and_home() {
         let found = |pairs: &[(&str, &str)]| {
             let value =
                 |name: &str| pairs.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).into());

@@ -10,7 +10,7 @@ use throughline_engine::TurnStatus;
 /// Exit status of the command. The numbers are documented in `--help` and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CliExit {
-    /// Everything asked for was done.
+    /// The command succeeded.
     Done = 0,
     /// Wrong arguments, wrong configuration, unreadable input.
     Usage = 1,
@@ -18,14 +18,14 @@ pub(crate) enum CliExit {
     Failed = 2,
     /// The answer was cut by a limit.
     Cut = 3,
-    /// A tool that was run by hand did not succeed.
+    /// A tool that was run manually did not succeed.
     ToolFailed = 4,
-    /// Somebody stopped it; 128 + SIGINT, as shells have it.
+    /// The command was interrupted; 128 + SIGINT, as in shells.
     Cancelled = 130,
 }
 
 impl CliExit {
-    /// For a turn that ended so.
+    /// Exit code for the status of a turn.
     pub(crate) fn of(status: TurnStatus) -> Self {
         match status {
             TurnStatus::Completed => CliExit::Done,
@@ -71,17 +71,17 @@ impl fmt::Display for CliFailure {
 /// Return type of every subcommand.
 pub(crate) type CommandResult = Result<CliExit, CliFailure>;
 
-/// Prints a failure on stderr and says how to exit.
+/// Prints a failure on stderr and returns the exit code.
 pub(crate) fn print_failure(failure: &CliFailure) -> CliExit {
     errln!("{failure}");
     failure.exit
 }
 
-/// Prints what clap has to say: help and version are wanted output, the rest is a usage error.
+/// Prints the output of clap: help and version are wanted output, the rest is a usage error.
 pub(crate) fn print_clap_error(error: &clap::Error) -> CliExit {
     let exit = if error.use_stderr() { CliExit::Usage } else { CliExit::Done };
     if UiLanguage::current() == UiLanguage::English {
-        // A closed stdout or stderr leaves nobody to tell.
+        // A closed stdout or stderr is ignored.
         let _ = error.print();
         return exit;
     }

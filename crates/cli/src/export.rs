@@ -17,7 +17,7 @@ use throughline_server::{
 };
 use throughline_store::{BlobFolder, CallFilter, ConversationRow, PAGE_ROWS_MAX, PageRequest, StoreError};
 
-/// Conversations that are named when there is none of the name that was given.
+/// Number of conversations listed when the given id is not found.
 const LATEST_SHOWN: u32 = 5;
 
 /// Writes the conversation down.

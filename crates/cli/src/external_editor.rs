@@ -11,16 +11,17 @@ pub(crate) fn editor_command() -> Option<Vec<String>> {
     split_words(&named?)
 }
 
-/// `code --wait`: words, without a shell in between. An editor whose path holds spaces needs a wrapper, as with `git`.
+/// Splits a command such as `code --wait` at spaces, without a shell. An editor whose path contains spaces
+/// needs a wrapper, as with `git`.
 fn split_words(text: &str) -> Option<Vec<String>> {
     let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
     (!words.is_empty()).then_some(words)
 }
 
-/// Opens the text and waits until the program is closed.
+/// Opens the text in the editor and waits until it is closed.
 ///
 /// # Errors
-/// If the file or the program cannot be had, or the program says that it failed.
+/// The file cannot be written or read, or the program fails.
 pub(crate) fn edit(program: &[String], text: &str) -> io::Result<String> {
     let file = TempDraft::with(text)?;
     let [name, arguments @ ..] = program else { return Err(io::Error::other("no editor")) };
@@ -35,7 +36,7 @@ pub(crate) fn edit(program: &[String], text: &str) -> io::Result<String> {
     fs::read_to_string(&file.path)
 }
 
-/// A file of nobody else, gone when dropped.
+/// A private temporary file, deleted when dropped.
 struct TempDraft {
     path: PathBuf,
 }
@@ -43,7 +44,7 @@ struct TempDraft {
 impl TempDraft {
     fn with(text: &str) -> io::Result<Self> {
         let process = std::process::id();
-        // A name that somebody else has taken is not used: `create_new` never follows what is there.
+        // An existing name is not used: `create_new` never follows links.
         for attempt in 0..64 {
             let path = std::env::temp_dir().join(format!("throughline-{process}-{attempt}.json"));
             let mut options = OpenOptions::new();
@@ -77,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_changes_the_text() {
+    fn external_editor_output_is_used_unless_it_fails() {
         let sed: Vec<String> = ["sed", "-i", "s/Paris/Oslo/"].map(str::to_owned).to_vec();
         assert_eq!(edit(&sed, "{\"city\": \"Paris\"}").unwrap().trim(), "{\"city\": \"Oslo\"}");
         let error = edit(&["throughline-no-such-editor".to_owned()], "x").unwrap_err();

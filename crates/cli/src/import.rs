@@ -16,11 +16,11 @@ use throughline_server::{
     parse_conversation,
 };
 
-/// Reads the file and takes in what it holds.
+/// Reads the file and imports it.
 pub(crate) async fn run(args: &ImportArgs) -> CommandResult {
     let words = UiText(UiLanguage::current());
     let text = read_file(&args.file)?;
-    // Read here even if a server does it again: what is wrong with the file is said of the file.
+    // Parsed here even if a server parses it again: errors refer to the file.
     let now = Timestamp::now().as_millisecond();
     let portable = parse_conversation(&text, import_format(&args.file), now, u64::MAX);
     let portable = portable.map_err(|error| messages::not_importable(&args.file, &error))?;
@@ -34,7 +34,7 @@ pub(crate) async fn run(args: &ImportArgs) -> CommandResult {
         Err(OpenStoreError::InUse(why)) => {
             let server =
                 RunningServer::of_data_folder().map_err(|no| messages::import_in_the_way(&no, &why))?;
-            // What it asks for is said by the file itself, or by this.
+            // JSON Lines declare their format; other files need the parameter.
             let kind = if import_format(&args.file) == ImportFormat::JsonLines {
                 "application/jsonl"
             } else {

@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and, for a server, a terminal that is closed, as a stream of wishes to stop.
+//! Ctrl-C, SIGTERM and, for a server, the closing of its terminal, as a stream of stop signals.
 
 use std::io;
 use tokio::sync::mpsc;
@@ -8,12 +8,13 @@ use tokio::sync::mpsc;
 pub(crate) enum ControllingTerminal {
     /// The process ends with it, as programs in a terminal do.
     Own,
-    /// There is none, as for a service, or the process is to outlive it (`nohup`): a hangup is a wish like any other.
+    /// No terminal, as for a service, or the process is to outlive it (`nohup`): a hangup is a signal like
+    /// any other.
     None,
 }
 
 impl ControllingTerminal {
-    /// Asked before anybody waits for signals: what is ignored until then stays unheard.
+    /// Must be called before the first signal handler: `nohup`'s setting is lost afterwards.
     pub(crate) fn of_this_process() -> Self {
         if std::fs::File::open(TTY_PATH).is_ok() && !hangups_are_ignored() { Self::Own } else { Self::None }
     }
@@ -27,7 +28,7 @@ impl ControllingTerminal {
 /// Cannot be opened without a terminal of one's own.
 const TTY_PATH: &str = "/dev/tty";
 
-/// As `nohup` arranges it.
+/// True if hangups are ignored, as `nohup` sets it.
 fn hangups_are_ignored() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -35,15 +36,15 @@ fn hangups_are_ignored() -> bool {
     ignored.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// Each time somebody wants the command to stop. From the first call on, signals no longer end the process by
-/// themselves.
+/// Receives a message for each request to stop. From the first call on, signals no longer end the process by
+/// default.
 pub(crate) fn stop_signals() -> io::Result<mpsc::Receiver<()>> {
     stop_signals_in(ControllingTerminal::None)
 }
 
-/// The same, and the end of this terminal is a wish, too.
+/// As [`stop_signals`], with the closing of this terminal as another signal.
 pub(crate) fn stop_signals_in(terminal: ControllingTerminal) -> io::Result<mpsc::Receiver<()>> {
-    // Two wishes are all that is ever acted on.
+    // Only two signals are ever acted on.
     let (sender, receiver) = mpsc::channel(2);
     #[cfg(unix)]
     {
@@ -65,7 +66,7 @@ pub(crate) fn stop_signals_in(terminal: ControllingTerminal) -> io::Result<mpsc:
                 tokio::select! {
                     _ = interrupts.recv() => {}
                     _ = terminations.recv() => {}
-                    // Otherwise somebody has sent it: the configuration is to be read again.
+                    // Otherwise it was sent deliberately: the configuration is to be reloaded.
                     _ = hangup => if !terminal.is_closed() { continue },
                 }
                 if sender.send(()).await.is_err() {

@@ -1,4 +1,4 @@
-//! Questions to whoever sits at a terminal, answered by lines.
+//! Questions to a user at a terminal, answered by lines.
 
 use crate::chat::dialog::{DialogReply, remember_text};
 use crate::chat::form::{FormAnswers, QuestionForm};
@@ -30,18 +30,18 @@ pub(crate) struct LinePrompter {
     /// Checks arguments before they are sent; a server does it itself.
     app: Option<Throughline>,
     words: UiText,
-    /// Knows what is asked, as the screen does.
+    /// Tracks the open questions, as on the screen.
     transcript: TurnTranscript,
     /// The question that was printed.
     shown: Option<ApprovalId>,
-    /// Everything further is allowed.
+    /// True if every further question is approved.
     approve_all: bool,
     remember: Option<RememberRequest>,
     answers: FormAnswers,
 }
 
 impl LinePrompter {
-    /// Nothing has been asked yet.
+    /// A prompter without open questions.
     pub(crate) fn new(control: OngoingControl, app: Option<Throughline>, words: UiText) -> Self {
         Self {
             control,
@@ -55,7 +55,7 @@ impl LinePrompter {
         }
     }
 
-    /// Somebody is asked: the next line is an answer.
+    /// True if a question is open: the next line is an answer.
     pub(crate) fn is_open(&self) -> bool {
         self.shown.is_some()
     }
@@ -110,7 +110,7 @@ impl LinePrompter {
         }
     }
 
-    /// The input has ended: nobody can answer any more.
+    /// Closes the input: no further answer is possible.
     pub(crate) async fn close_input(&mut self) {
         let Some(question) = self.question().cloned() else { return };
         let reply = match question.input {
@@ -135,7 +135,7 @@ impl LinePrompter {
         }
     }
 
-    /// Yes, all, no with a reason, other arguments, or what is to be remembered: then the line is not the answer yet.
+    /// Parses yes, all, no with a reason, or other arguments; a choice of memory is not the answer yet.
     fn parse_decision(
         &mut self,
         question: &PendingQuestion,
@@ -148,7 +148,7 @@ impl LinePrompter {
             answer.remember.clone_from(&self.remember);
             DialogReply::Decide(question.id.clone(), answer.for_arguments(question.arguments_hash.clone()))
         };
-        // A yes with more behind it may be no yes.
+        // A yes followed by other text is ambiguous.
         if decision_in_words(line) == Some(ApprovalDecision::Approve) {
             return Ok(Some(decide(ApprovalResponse::approve())));
         }
@@ -239,8 +239,8 @@ fn parse_form_line(
     })
 }
 
-/// Handler for the questions of a tool that is run manually. Without a terminal nobody answers, and a message says
-/// what helps.
+/// Handler for elicitations of a tool that is run manually. Without a terminal they are declined, and a
+/// message gives a remedy.
 pub(crate) fn manual_asker(tool: &ToolSpec, words: UiText) -> QuestionHandler {
     let (name, source) = (tool.name.to_string(), tool.source.clone());
     let lines = Arc::new(Mutex::new(None));
@@ -276,7 +276,7 @@ async fn ask_until_valid(
     let (input, schema) = match question.mode {
         Wanted::Form { schema } => (QuestionInput::Fields(QuestionForm::of(&schema)), Some(schema)),
         Wanted::Url { url } => (QuestionInput::Address(url), None),
-        // A way of asking that this command does not know.
+        // A mode of elicitation that this command does not support.
         _ => return ToolAnswer::Decline,
     };
     let question = PendingQuestion {
@@ -295,7 +295,7 @@ async fn ask_until_valid(
     let mut answers = FormAnswers::default();
     loop {
         print_prompt(&question.input, &answers, words);
-        // The input has ended: nobody can answer any more.
+        // The input has ended: no further answer is possible.
         let Some(line) = lines.recv().await else { return ToolAnswer::Decline };
         let answer = parse_form_line(&question.input, &mut answers, &line, words);
         let parsed = answer.and_then(|answer| match answer {

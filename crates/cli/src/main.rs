@@ -1,7 +1,7 @@
 //! The `throughline` command: arguments, pipes and the terminal.
 //!
-//! It has no logic of its own: what a stream means is decided in `throughline-wire`, what a turn does in
-//! `throughline-engine`, and what runs in the library `throughline`. This crate reads arguments, prints and asks.
+//! It has no logic of its own: `throughline-wire` decides the meaning of a stream, `throughline-engine` the
+//! course of a turn, and the library `throughline` performs it. This crate reads arguments, prints and asks.
 
 #![deny(
     clippy::print_stdout,
@@ -58,16 +58,17 @@ use messages::UiLanguage;
 use runtime::with_runtime;
 use std::process::ExitCode;
 
-/// Makes this binary the helper that supervises and confines the programs of tools. For nobody else's use.
+/// Makes this binary the helper that supervises and confines the programs of tools. Internal.
 pub(crate) const EXEC: &str = "__exec";
-/// Makes this binary the process that reads a PDF. For nobody else's use.
+/// Makes this binary the process that reads a PDF. Internal.
 pub(crate) const PDF_READER: &str = "__pdf-text";
 
 fn arguments_of_process() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned())
 }
 
-/// Value of `--lang`, which must be known before the arguments are parsed: mistakes in them are told in that language.
+/// Value of `--lang`, which must be known before the arguments are parsed: errors in them are reported in
+/// that language.
 fn language_flag(arguments: impl Iterator<Item = String>) -> Option<String> {
     let mut options = arguments.take_while(|argument| argument != "--");
     while let Some(option) = options.next() {

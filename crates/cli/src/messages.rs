@@ -1,7 +1,7 @@
-//! Everything the command says to people, in one place, so that tone and truth can be reviewed together.
+//! All messages of the command, in one place, so that tone and correctness can be reviewed together.
 //!
-//! English and Chinese stand side by side: in `tr!` where a sentence is made, in [`UiText`] for the chat. Help is English here;
-//! its Chinese is in the module `chinese`.
+//! English and Chinese are next to each other: in `tr!` where a sentence is made, in [`UiText`] for the chat.
+//! Help is English here; its Chinese is in the module `chinese`.
 
 mod asking_texts;
 mod connect;
@@ -95,10 +95,10 @@ pub(crate) fn approved() -> String {
     )
 }
 
-/// Most characters of a fault in front of something else that was asked for.
+/// Maximum length of a fault that precedes requested output, in characters.
 const FAULT_CHARS_MAX: usize = 240;
 
-/// Something that is wrong with a source of tools.
+/// A fault of a source of tools.
 pub(crate) fn source_fault(fault: &throughline_tools::SourceFault) -> String {
     let tool = fault.tool.as_ref().map(|tool| format!(" · {tool}")).unwrap_or_default();
     let mut lines = fault.message.trim_end().lines();
@@ -118,7 +118,7 @@ pub(crate) fn source_fault(fault: &throughline_tools::SourceFault) -> String {
     format!("⚠ {}{tool}: {line}{more}", fault.source)
 }
 
-/// A source that has not said anything in time.
+/// A source that has not answered in time.
 pub(crate) fn silent_source(source: &str, limit: std::time::Duration) -> String {
     let seconds = limit.as_secs();
     tr!(

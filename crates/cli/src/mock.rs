@@ -9,7 +9,7 @@ use throughline_testkit::{
     ExchangeEnd, FakeDialect, FakeUpstream, FakeUpstreamHandle, HttpExchange, ScenarioRules,
 };
 
-/// Serves until Ctrl-C, and says what is asked and how it ends.
+/// Serves until Ctrl-C, and prints each request and its end.
 pub(crate) async fn run(args: &MockArgs) -> CommandResult {
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let upstream = FakeUpstream::on_address(args.listen);
@@ -53,7 +53,7 @@ struct RequestWanted {
     key: Option<String>,
 }
 
-/// Text as one word of a shell.
+/// Quotes text as one word of a shell.
 fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {

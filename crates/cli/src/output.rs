@@ -31,13 +31,13 @@ macro_rules! errln {
 
 pub(crate) use {err, errln, out, outln};
 
-/// For `out!` and `outln!`. What cannot be written is lost: nobody reads it.
+/// Writes for `out!` and `outln!`. Errors are ignored: the reader has closed the output.
 pub(crate) fn to_stdout(text: Arguments<'_>) {
     let mut out = io::stdout().lock();
     let _ = out.write_fmt(text).and_then(|()| out.flush());
 }
 
-/// For `err!` and `errln!`.
+/// Writes for `err!` and `errln!`.
 pub(crate) fn to_stderr(text: Arguments<'_>) {
     // In one piece: another process may write to the same terminal.
     let _ = io::stderr().lock().write_all(text.to_string().as_bytes());

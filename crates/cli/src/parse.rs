@@ -64,11 +64,11 @@ fn read_reply(file: &Path) -> Result<String, CliFailure> {
     std::fs::read_to_string(file).map_err(|error| messages::file_failed(file, &error))
 }
 
-/// As compilers report: what, where, why.
+/// A report like a compiler's: message, position, explanation.
 fn render_report(file: &Path, text: &str, inspection: &ReplyInspection) -> String {
     let file = file.display().to_string();
     let at = |span| ConfigLocation::in_file(&file, text, span);
-    // Requests and warnings as they stand in the text.
+    // Requests and warnings in the order of the text.
     let mut parts: Vec<(usize, String)> = Vec::new();
     for request in &inspection.calls {
         let position = at(request.span.clone());

@@ -13,17 +13,17 @@ use throughline_wire::visible;
 
 /// Characters of arguments and of results that a note shows.
 const NOTE_CHARS_MAX: usize = 160;
-/// Longest failure of a call, in characters: what can be done about it stands at its end.
+/// Maximum length of a call's failure, in characters: the remedy is at its end.
 const FAILURE_CHARS_MAX: usize = 500;
 
-/// Something to be written.
+/// A part of the output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PlainOutput {
-    /// Of the answer.
+    /// Text of the answer.
     Text(String),
     /// About the answer: one line, without its end.
     Note(String),
-    /// Why there is no answer, or not all of it.
+    /// Reason why the answer is missing or incomplete.
     Fault(String),
 }
 
@@ -32,19 +32,19 @@ pub(crate) enum PlainOutput {
 pub(crate) struct PlainRenderer {
     words: UiText,
     calls: HashMap<CallId, (String, String)>,
-    /// Line breaks at the end of the text so far; a message begins as after a blank line.
+    /// Line breaks at the end of the text so far; the beginning counts as a blank line.
     breaks: usize,
-    /// The last thing said was a notice or an error.
+    /// True if the last output was a notice or an error.
     has_notice: bool,
     /// A new block of text has been opened and nothing of it printed.
     is_block_start: bool,
     fence: FenceTracker,
-    /// Notes that would stand in the middle of code.
+    /// Notes that are held back while a code block is open.
     held: Vec<PlainOutput>,
 }
 
 impl PlainRenderer {
-    /// Before the first event.
+    /// The state before the first event.
     pub(crate) fn new(words: UiText) -> Self {
         Self {
             words,
@@ -62,7 +62,7 @@ impl PlainRenderer {
         self.breaks == 0
     }
 
-    /// A note stands below the text on the same screen: what comes is a paragraph of its own.
+    /// Marks that a note was printed below the text on the same screen: the next text is a new paragraph.
     pub(crate) fn mark_note_printed(&mut self) {
         self.breaks = 1;
     }
@@ -160,7 +160,7 @@ impl PlainRenderer {
                 end.into_iter().chain([PlainOutput::Note(totals_text(self.words, stats))]).collect()
             }
             EventKind::StreamEnd { status, .. } => self.end(*status),
-            // Plain text has the answer, what became of each call, and what went wrong.
+            // Plain text has the answer, the outcome of each call, and errors.
             EventKind::StreamStart { .. }
             | EventKind::StepStart { .. }
             | EventKind::StepEnd { .. }
@@ -253,7 +253,7 @@ impl PlainRenderer {
     }
 }
 
-/// One line, hidden and control characters made visible, cut.
+/// One line, with hidden and control characters made visible, cut to a length.
 pub(crate) fn one_line(text: &str) -> String {
     cut_line(text, NOTE_CHARS_MAX)
 }
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn text_and_notes_are_apart() {
+    fn text_and_notes_are_separate_outputs() {
         check(
             r#"
             {"type":"block_start","block":0,"kind":"text"}
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_wrong_is_said() {
+    fn failures_print_message_reason_and_remedy() {
         check(
             r#"
             {"type":"tool_use","block":0,"tool_id":"a","tool_name":"x.y","wire_name":"x_y","effect":"write","status":"preparing","slot":0,"position":0}
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_waits_for_the_end_of_the_code() {
+    fn notice_is_deferred_until_the_code_block_ends() {
         check(
             r#"
             {"type":"block_start","block":0,"kind":"text"}
@@ -373,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_can_steer_the_terminal() {
+    fn terminal_control_characters_are_escaped() {
         assert_eq!(for_terminal("a\r\n\x1b[2Jb"), "a\n\\u001b[2Jb");
         assert_eq!(one_line("a\u{202e}b\n\x07"), "a\\u202eb \\u0007");
     }

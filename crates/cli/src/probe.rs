@@ -18,7 +18,7 @@ use throughline_wire::visible;
 
 /// Time limit for an upstream to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
-/// So many models are named when one has to be chosen.
+/// Maximum number of models named in the error that asks to choose one.
 const NAMED_MODELS_MAX: usize = 8;
 /// Written when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
@@ -53,9 +53,9 @@ fn print_status(line: &str) {
 struct ProbeSession {
     name: String,
     upstream: Upstream,
-    /// Written together with the settings, where the file would not know the upstream otherwise.
+    /// Address to write together with the settings, if the file has no entry for the upstream.
     own_address: Option<CustomEndpoint>,
-    /// From the argument `UPSTREAM/MODEL`, or an agent's.
+    /// Model from the argument `UPSTREAM/MODEL`, or an agent's.
     model: Option<String>,
     words: UiText,
 }

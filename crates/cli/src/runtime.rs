@@ -11,7 +11,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// Time limit for tasks to stop when the command exits.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-/// More often than tokio lets go of an idle thread for blocking work (10 s).
+/// Shorter than tokio's timeout of an idle thread for blocking work (10 s).
 const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(4);
 
 /// Runs what needs the network. Tasks that are left get a moment to stop what they started.
@@ -36,7 +36,7 @@ fn build_runtime() -> io::Result<Runtime> {
         _ => Builder::new_multi_thread(),
     };
     builder.enable_all();
-    // Work for a thread that tokio does not get would wait for ever.
+    // If tokio could start no thread, blocking work would wait forever.
     try_threads(processors + 1)?;
     // The one thing of tokio that panics for want of a thread, both here and where blocking work finds none. Nothing else
     // runs yet that could miss the usual report of a panic.
@@ -53,7 +53,7 @@ fn build_runtime() -> io::Result<Runtime> {
     })
 }
 
-/// Tries to start that many threads at once.
+/// Tries to start `count` threads in parallel.
 fn try_threads(count: usize) -> io::Result<()> {
     let gate = Mutex::new(());
     let shut = gate.lock();

@@ -1,4 +1,4 @@
-//! `throughline say`: a text aloud, sentence by sentence, into a player or a WAV file.
+//! `throughline say`: reads a text aloud, sentence by sentence, into a player or a WAV file.
 
 mod player;
 
@@ -25,7 +25,7 @@ const STDIO: &str = "-";
 /// Longest text, in bytes.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
 
-/// Reads, cuts, speaks.
+/// Reads the text, cuts it into sentences and plays them.
 pub(crate) async fn run(args: &SayArgs) -> CommandResult {
     let text = read_text(args.text.as_deref())?;
     let sentences = throughline_speech::sentences(&text, SentenceLimits::default());
@@ -69,7 +69,7 @@ fn read_text(text: Option<&str>) -> Result<String, CliFailure> {
     Ok(text)
 }
 
-/// Speaks one sentence into the sink as its sound arrives.
+/// Synthesizes one sentence into the sink as its sound arrives.
 async fn speak(voice: &Arc<dyn Voice>, sentence: String, sink: &mut SoundSink) -> Result<(), CliFailure> {
     let failed = |error: voice::VoiceError| messages::voice_failed(&error);
     let request = SpeechRequest::new(sentence).format(AudioFormat::Wav);
@@ -95,17 +95,17 @@ async fn speak(voice: &Arc<dyn Voice>, sentence: String, sink: &mut SoundSink) -
     sink.end_sentence().await
 }
 
-/// Where the sound goes: one file or one player for all sentences.
+/// Destination of the sound: one file or one player for all sentences.
 struct SoundSink {
     target: SoundTarget,
     /// Known once the first sentence has begun.
     sample_rate_hz: Option<u32>,
-    /// Samples so far, in bytes.
+    /// Length of the samples so far, in bytes.
     bytes: u64,
 }
 
 enum SoundTarget {
-    /// Made when there is sound: an old file stays if the voice fails.
+    /// Created when sound arrives: an existing file stays if the voice fails.
     File {
         path: PathBuf,
         file: Option<File>,
@@ -185,7 +185,7 @@ impl SoundSink {
         }
     }
 
-    /// All sentences were spoken.
+    /// Finishes the output after the last sentence.
     async fn finish(self) -> Result<(), CliFailure> {
         match self.target {
             SoundTarget::Stdout => Ok(()),

@@ -1,4 +1,5 @@
-//! From arguments to an application: configuration, upstreams, tools, and the demo model if nothing else answers.
+//! Builds an application from arguments: configuration, upstreams, tools, and the demo model if no other is
+//! configured.
 
 use crate::approvals;
 use crate::args::ModelArgs;
@@ -33,7 +34,7 @@ use throughline_wire::visible;
 /// Read when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
 
-/// An application and what keeps it going.
+/// An application with the resources that it needs.
 pub(crate) struct AppContext {
     /// Ready to run turns.
     pub(crate) app: Throughline,
@@ -42,7 +43,7 @@ pub(crate) struct AppContext {
     /// Tool-calling mode.
     pub(crate) mode: String,
     agent: String,
-    /// The demo model, as long as it is wanted.
+    /// The demo model, if it is used.
     #[cfg(feature = "demo")]
     _demo: Option<throughline_testkit::FakeUpstreamHandle>,
 }
@@ -53,7 +54,7 @@ pub(crate) struct OfferedToolRow {
     pub(crate) name: String,
     /// Effect of the tool.
     pub(crate) effect: String,
-    /// Where it comes from.
+    /// Source of the tool.
     pub(crate) source: String,
     /// Outcome of a call, as far as it does not depend on the arguments.
     pub(crate) policy: CallPolicy,
@@ -67,7 +68,7 @@ pub(crate) enum CallPolicy {
     Runs,
     /// A person is asked.
     Asks,
-    /// It is refused.
+    /// The call is refused.
     Denied,
 }
 
@@ -99,7 +100,7 @@ impl CallPolicy {
     }
 }
 
-/// Where tools come from, and how it is there.
+/// A source of tools and its state.
 pub(crate) struct SourceState {
     /// `builtin`, `mcp:files`.
     pub(crate) name: String,
@@ -110,7 +111,7 @@ pub(crate) struct SourceState {
 }
 
 impl AppContext {
-    /// Every source that tools come from.
+    /// All sources of tools.
     pub(crate) fn sources(&self) -> Vec<SourceState> {
         let state = |name: &String| SourceState { name: name.clone(), tools: 0, faults: Vec::new() };
         let mut sources: BTreeMap<String, SourceState> =
@@ -131,7 +132,7 @@ impl AppContext {
         sources.into_values().collect()
     }
 
-    /// Nobody but the demo model answers.
+    /// True if the demo model is the only one.
     pub(crate) fn is_demo(&self) -> bool {
         self.model.split('/').next() == Some(DEMO)
     }
@@ -148,7 +149,7 @@ impl AppContext {
         }
     }
 
-    /// The tools that the model may call; `remembered` is what was said before.
+    /// The tools that the model may call; `remembered` are earlier decisions.
     pub(crate) fn offered_tools(&self, remembered: &[RememberedDecision]) -> Vec<OfferedToolRow> {
         let Some(agent) = self.agent() else { return Vec::new() };
         offered_tools(&self.app.tools(), &agent, remembered)
@@ -159,7 +160,7 @@ impl AppContext {
         Self::open_with(choice, load_settings(choice)?, |builder| builder.approval(approval)).await
     }
 
-    /// Builds the application with what this program says besides, such as its log.
+    /// Builds the application with additions of this program, such as its log.
     pub(crate) async fn open_with(
         choice: &ModelArgs,
         settings: AppSettings,
@@ -168,7 +169,7 @@ impl AppContext {
         Self::open_in(choice, settings, surroundings(choice), customize).await
     }
 
-    /// The same, with programs started from somewhere else than usual.
+    /// As [`open_with`](Self::open_with), with another working directory for programs.
     pub(crate) async fn open_in(
         choice: &ModelArgs,
         settings: AppSettings,
@@ -229,7 +230,7 @@ impl AppContext {
     }
 }
 
-/// The tools that the model of an agent may call, with what its rules say of a call.
+/// The tools that the model of an agent may call, with the decision of its rules on a call.
 pub(crate) fn offered_tools(
     registry: &ToolRegistry,
     agent: &Agent,
@@ -250,7 +251,7 @@ pub(crate) fn offered_tools(
     registry.offered(&agent.tool_call.toggles).into_iter().map(row).collect()
 }
 
-/// Where programs of the configuration are started: relative paths begin at its folder.
+/// Working directory and environment of the configuration's programs: relative paths begin at its folder.
 pub(crate) fn surroundings(choice: &ModelArgs) -> SpawnContext {
     let base = SpawnContext::of_this_process();
     let config = config_file(choice.config.as_deref());
@@ -262,10 +263,10 @@ pub(crate) fn surroundings(choice: &ModelArgs) -> SpawnContext {
     }
 }
 
-/// Where programs of a server get a control group each, as `control_groups` of `[tools]` has it.
+/// Parent of the control groups of a server's programs, from `control_groups` of `[tools]`.
 ///
 /// # Errors
-/// One is named and cannot be used. Where one would merely be found, none is no error.
+/// A configured one cannot be used. If it would only be detected, its absence is no error.
 pub(crate) fn control_groups(settings: &AppSettings) -> Result<Option<ControlGroups>, CliFailure> {
     match settings.tools.control_groups.as_deref() {
         Some("off") => Ok(None),
@@ -292,13 +293,13 @@ pub(crate) fn pins() -> PinStore {
 /// Time limit for tool sources to start: `npx` may have to download a server first.
 const SOURCES_WAIT: Duration = Duration::from_secs(30);
 
-/// All tools that there are, those of sources included, without a model: for looking at them and running one.
+/// All tools, those of sources included, without a model: for listing them and running one.
 pub(crate) struct ToolSources {
     toolbox: Toolbox,
 }
 
 impl ToolSources {
-    /// Waits for the sources, and says what is wrong with them.
+    /// Waits for the sources, and reports their faults.
     pub(crate) async fn open(choice: &ModelArgs, settings: &AppSettings) -> Result<Self, CliFailure> {
         let demo = settings.wants_demo() && choice.base_url.is_none();
         let fixed = build_tools(settings, FileAccess::of(demo), demo || choice.demo_tools)?;
@@ -324,12 +325,12 @@ impl ToolSources {
         self.toolbox.hooks().iter().flat_map(|hook| hook.additions()).collect()
     }
 
-    /// As they are now.
+    /// Current registry of the tools.
     pub(crate) fn registry(&self) -> Arc<ToolRegistry> {
         self.toolbox.registry()
     }
 
-    /// Ends what was started.
+    /// Stops the sources.
     pub(crate) async fn close(self) {
         self.toolbox.stop().await;
     }
@@ -342,7 +343,7 @@ pub(crate) fn print_faults(faults: &[SourceFault]) {
     }
 }
 
-/// Rules that fit no tool there is, a line each, on standard error.
+/// Prints rules that match no tool on standard error, one per line.
 pub(crate) fn print_unmatched_rules(app: &Throughline) {
     for (agent, rule) in app.unmatched_rules() {
         errln!("{}", crate::plain::for_terminal(&visible::escape(&messages::unmatched_rule(&agent, &rule))));
@@ -363,7 +364,7 @@ pub(crate) fn load_settings_with(
     load_settings_over(choice, listen, store, &connected()?)
 }
 
-/// Upstreams that were connected, by the page or by `throughline connect`. None where there is no place to keep them.
+/// Upstreams that were connected, by the page or by `throughline connect`. Empty without a data folder.
 pub(crate) fn connected() -> Result<StoredUpstreams, CliFailure> {
     match connected_file() {
         Some(file) => file.read().map_err(|error| messages::setup(&error)),
@@ -371,7 +372,7 @@ pub(crate) fn connected() -> Result<StoredUpstreams, CliFailure> {
     }
 }
 
-/// Where they are kept.
+/// File of the connected upstreams.
 pub(crate) fn connected_file() -> Option<StoredUpstreamsFile> {
     data_dir::folder().map(|folder| StoredUpstreamsFile::at(folder.join(STORED_UPSTREAMS_FILE)))
 }
@@ -427,7 +428,7 @@ pub(crate) fn given_key(choice: &ModelArgs) -> Option<String> {
 fn name_of_address(base_url: &str) -> &str {
     let address = base_url.split_once("://").map_or(base_url, |(_, address)| address);
     let host = address.split(['/', '?', '#']).next().unwrap_or_default();
-    // A password before it is nobody's business.
+    // A password before the host must not be shown.
     match host.rsplit_once('@').map_or(host, |(_, host)| host) {
         "" => "base-url",
         host => host,
@@ -459,13 +460,13 @@ pub(crate) enum FileAccess {
 }
 
 impl FileAccess {
-    /// With the demo model, or without.
+    /// Access with or without the demo model.
     pub(crate) fn of(demo: bool) -> Self {
         if demo { FileAccess::CurrentFolder } else { FileAccess::Configured }
     }
 }
 
-/// Every tool there is: the built-in ones, files if folders are allowed, and the demo's if they are wanted.
+/// All tools: the built-in ones, files if folders are allowed, and the demo's if requested.
 pub(crate) fn build_tools(
     settings: &AppSettings,
     file_access: FileAccess,
@@ -502,7 +503,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_upstream_without_a_name_is_called_by_its_address() {
+    fn unnamed_upstream_is_named_by_host_and_port() {
         for (url, name) in [
             ("http://127.0.0.1:9000/v1", "127.0.0.1:9000"),
             ("https://user:secret@example.com?x=/", "example.com"),
@@ -514,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_is_shown_by_its_last_name() {
+    fn root_name_is_the_last_path_component() {
         assert_eq!(root_name(Path::new("/tmp/some/notes")), "notes");
         assert_eq!(root_name(Path::new("/")), "root");
     }

@@ -24,7 +24,7 @@ const LISTED_MAX: usize = 200;
 const NAME_CHARS_MAX: usize = 64;
 /// The placeholder of the prompt itself.
 const INPUT: &str = "input";
-/// Stands between a template and a prompt that it has no placeholder for.
+/// Separator between a template and a prompt without a placeholder.
 const GAP: &str = "\n\n";
 
 /// A template with the values of its placeholders, but for the prompt.
@@ -69,10 +69,10 @@ pub(crate) fn run(args: &TemplatesArgs) -> CommandResult {
 }
 
 impl FilledTemplate {
-    /// The template that the arguments name, if they name one.
+    /// The template that the arguments name, if any.
     ///
     /// # Errors
-    /// There is none of that name, a placeholder has no value, or a value has no placeholder.
+    /// It does not exist, a placeholder has no value, or a value has no placeholder.
     pub(crate) fn of(args: &TemplateArgs, config: Option<&Path>) -> Result<Option<Self>, CliFailure> {
         let Some(name) = &args.template else { return Ok(None) };
         let template = PromptTemplate::load(name, &folders(config))?;
@@ -96,7 +96,7 @@ impl FilledTemplate {
     /// The prompt in its template: at `{{input}}`, else below it.
     ///
     /// # Errors
-    /// The template needs a prompt, and there is none.
+    /// The template needs a prompt, and none is given.
     pub(crate) fn apply(&self, input: &str) -> Result<String, CliFailure> {
         let takes_input = self.template.placeholders.iter().any(|name| name == INPUT);
         if takes_input && input.trim().is_empty() {
@@ -131,7 +131,7 @@ impl PromptTemplate {
     }
 }
 
-/// Where templates are, the first one first: next to the configuration file, and in the data folder.
+/// Folders of templates in order of precedence: next to the configuration file, and in the data folder.
 fn folders(config: Option<&Path>) -> Vec<PathBuf> {
     let file = setup::config_file(config);
     let own = file.as_deref().and_then(Path::parent).unwrap_or(Path::new("")).join(FOLDER);
@@ -206,7 +206,7 @@ fn placeholders(text: &str) -> Vec<String> {
     names
 }
 
-/// Values are inserted as they are, whatever braces they have.
+/// Fills in the values; braces in values are not expanded.
 fn fill(text: &str, values: &BTreeMap<String, String>) -> String {
     let value = |piece| match piece {
         TemplatePiece::Text(text) => text,
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn placeholders_are_names_in_double_braces_and_nothing_else() {
+    fn placeholder_is_a_name_in_double_braces() {
         check("Review {{ input }} in {{language}}.", &["input", "language"], "Review <input> in <language>.");
         check("{{a}}{{a}}", &["a"], "<a><a>");
         check("{{语言}}", &["语言"], "<语言>");
@@ -238,13 +238,13 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_no_template() {
+    fn placeholders_in_values_are_not_expanded() {
         let values = BTreeMap::from([("input".to_owned(), "{{language}}".to_owned())]);
         assert_eq!(fill("Say {{input}}.", &values), "Say {{language}}.");
     }
 
     #[test]
-    fn a_name_stays_in_its_folder() {
+    fn template_name_with_path_parts_is_rejected() {
         for name in ["../secret", "a/b", "", ".hidden", "a\\b", "a b"] {
             assert!(!is_name(name), "{name}");
         }

@@ -1,4 +1,4 @@
-//! `throughline tools`: what models may call, and running a tool by hand.
+//! `throughline tools`: lists the tools that models may call, and runs a tool manually.
 
 mod pins;
 mod prompt;
@@ -28,7 +28,7 @@ use throughline_tools::{
 use throughline_wire::visible;
 use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolName, ToolOutput};
 
-/// Width of what the rules say of a tool in the list.
+/// Width of a tool's decision in the list.
 const DECISION_WIDTH: usize = 10;
 /// Width of the headings of `tools show`.
 const HEADING_WIDTH: usize = 8;
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: &ToolsArgs) -> CommandResult {
         ToolsCommand::Approve { name } => pins::approve(name),
         ToolsCommand::Show { name, choice, json } => {
             let settings = setup::load_settings(choice)?;
-            // What the definition says needs no answers of people.
+            // The definition alone does not need the stored approvals.
             let rules = if *json { None } else { Some(CallRules::of(&settings).await?) };
             let tools = setup::ToolSources::open(choice, &settings).await?;
             let ended = show_tool(find_tool(&tools.registry(), name)?, rules.as_ref());
@@ -77,7 +77,7 @@ impl<'a> CallRules<'a> {
         Ok(Self { agent, remembered: approvals::decisions(&settings.store).await? })
     }
 
-    /// Their decision on a call of this tool by a person.
+    /// Decision of the rules on a call of this tool by a person.
     fn decide(&self, tool: &RegisteredTool, arguments: &CallArguments) -> PolicyDecision {
         let tool = tool.to_offered(None);
         throughline_engine::explain(&tool, arguments, &self.agent.policy(), &self.remembered)
@@ -146,7 +146,7 @@ async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
     Ok(CliExit::Done)
 }
 
-/// For people under these rules; without any, as JSON.
+/// Prints a tool with the decision of these rules; without rules, as JSON.
 fn show_tool(tool: &RegisteredTool, rules: Option<&CallRules<'_>>) -> CommandResult {
     let printed = match rules {
         None => crate::output::json_line(&ToolDescription::new(tool, &callable_verdict(tool))),
@@ -198,7 +198,7 @@ fn tool_page(tool: &RegisteredTool, policy: CallPolicy) -> String {
     )
 }
 
-/// Of one tool alone: whether models may call it at all.
+/// Availability of one tool to models, regardless of the others.
 fn callable_verdict(tool: &RegisteredTool) -> ToolAvailability {
     match tool.spec().agent_callable {
         AgentCallable::Yes => ToolAvailability::Offered,

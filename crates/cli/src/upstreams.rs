@@ -8,7 +8,7 @@ use crate::terminal::text::padded;
 use serde::Serialize;
 use throughline::{KeyOrigin, providers};
 
-/// Width of what is known of a key, in columns.
+/// Width of a key's state, in columns.
 const KEY_WIDTH: usize = 33;
 
 /// One endpoint.
@@ -25,7 +25,7 @@ struct UpstreamRow {
     /// `environment`, `stored` or `program`, of a key that is there.
     #[serde(skip_serializing_if = "Option::is_none")]
     key_from: Option<&'static str>,
-    /// From the configuration file.
+    /// True if the configuration file has it.
     configured: bool,
     note: String,
 }

@@ -64,7 +64,7 @@ impl Printed {
     }
 }
 
-/// People in the store or by the server. Both give the same JSON: that of `/v1/users`.
+/// Users in the store or by the server. Both give the same JSON: that of `/v1/users`.
 struct UserAdministration(Administration);
 
 impl UserAdministration {

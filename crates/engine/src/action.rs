@@ -21,7 +21,7 @@ pub enum TurnAction {
         /// The request to send.
         request: Box<ModelRequest>,
     },
-    /// Stop reading this reply; nothing of it is wanted.
+    /// Stop reading this reply and discard it.
     AbortModel {
         /// Step of the reply.
         step: u32,
@@ -42,7 +42,8 @@ pub enum TurnAction {
         /// For a tool that a connected client runs: fingerprint of the definition that is decided about. If the client declares
         /// another one by now, that is the answer.
         fingerprint: Option<String>,
-        /// A person wants these arguments instead of the call's, and waits to hear whether they fit.
+        /// True for arguments that a person entered instead of the call's: that person waits for the result
+        /// of the check.
         is_edit: bool,
     },
     /// Run a tool; answer with `TurnInput::ToolEnded`.
@@ -76,20 +77,21 @@ pub enum TurnAction {
         arguments: CallArguments,
         /// Time from which an answer is too late.
         until: UnixMillis,
-        /// Fingerprint of the definition that may run. No client that declares another one is asked.
+        /// Fingerprint of the definition that may run. Only clients that declare this definition are offered
+        /// the call.
         fingerprint: String,
         /// Meaning of a definition that is another one by now.
         kind: CallOfferKind,
     },
     /// Give a running tool the answer to its question. A tool that has ended needs none.
     AnswerTool {
-        /// The asking call.
+        /// Call whose tool asked.
         call: CallId,
-        /// Its start.
+        /// Start of that call, counted from 1.
         attempt: u32,
-        /// Repeated from the input that asked.
+        /// Id of the question, as in the input that asked it.
         question_id: u64,
-        /// The answer.
+        /// Answer for the tool.
         answer: ToolAnswer,
     },
     /// Stop a running tool (or tell its client that it is no longer wanted) and answer with `TurnInput::ToolEnded` as it truthfully ended.
@@ -109,8 +111,8 @@ pub enum TurnAction {
 }
 
 impl TurnAction {
-    /// True if nobody outside can notice it: then it need not wait for the log, and what follows from it can go into the
-    /// append of the events before it.
+    /// True if the action has no effect that can be observed outside the process. Such an action need not
+    /// wait for the log, and what follows from it can go into the append of the events before it.
     pub fn is_read_only(&self) -> bool {
         matches!(self, Self::Validate { .. })
     }
@@ -121,17 +123,17 @@ impl TurnAction {
 pub enum CallOfferKind {
     /// If the tool has another definition by now, answer with `TurnInput::ToolRedefined`: nothing has been run.
     First,
-    /// By another process than the first, which the client may have run: the call stays offered, to a client that comes back with
-    /// the same definition.
+    /// By another process than the first, which the client may have run: the call stays offered, to a client
+    /// that reconnects with the same definition.
     Repeated,
 }
 
 /// Position of a start relative to the commit of its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum EarlyStart {
-    /// Before: the model still talks.
+    /// Before the commit, while the model is still streaming.
     Yes,
-    /// After.
+    /// After the commit of the step.
     No,
 }
 

@@ -1,8 +1,9 @@
 //! From events to the one assistant message of a turn: the only way blocks come into being.
 //!
-//! [`AssistantMessage::absorb`] takes events one by one, in order of `seq`. A message after some events (a snapshot) that takes
-//! the later ones equals a message that took all. Unknown events and fields change nothing.
-//! `tests/vectors` has what logs fold to, for folds in other languages.
+//! [`AssistantMessage::absorb`] takes events one at a time, in order of `seq`. A message after some events (a
+//! snapshot) that takes the later ones equals a message that took all. Unknown events and fields change
+//! nothing. `tests/vectors` holds the messages of the logs in `tests/logs`, for folds in other
+//! languages.
 
 use crate::event::{
     BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, QuestionKind, SessionStats, ToolInput,
@@ -58,7 +59,7 @@ pub struct AssistantMessage {
     /// Final status; absent while the turn runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<TurnStatus>,
-    /// Its parts, in order.
+    /// Blocks of the message, in order.
     pub blocks: Vec<MessageBlock>,
     /// Number of the current or last model call, from 1.
     pub step: u32,
@@ -69,7 +70,7 @@ pub struct AssistantMessage {
     /// Reason for the current wait.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waiting: Option<WaitState>,
-    /// Findings.
+    /// Problems that the turn has reported.
     pub problems: Vec<MessageProblem>,
     /// Totals, at the end.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,9 +135,9 @@ pub enum MessageBlock {
     /// A remark of the engine.
     #[non_exhaustive]
     Notice {
-        /// A stable word.
+        /// Stable code of the notice.
         code: String,
-        /// A sentence.
+        /// Sentence for people.
         text: String,
     },
     /// A failure.
@@ -147,7 +148,7 @@ pub enum MessageBlock {
         /// The sender's id of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<UserMessageId>,
-        /// Its parts.
+        /// Parts of the user's message.
         input: Vec<UserPart>,
     },
     /// A kind that this release does not know: keeps the numbering of the others.
@@ -158,7 +159,7 @@ pub enum MessageBlock {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BlockState {
-    /// More may come.
+    /// More content may come.
     Open,
     /// Complete.
     Closed,
@@ -192,7 +193,7 @@ pub struct ToolCallBlock {
     /// The text of arguments that cannot be read, and why not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
-    /// The arguments that a person put in place of those.
+    /// Arguments that a person entered instead of the model's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ran_with: Option<Value>,
     /// Reason why the arguments cannot be read.
@@ -201,17 +202,17 @@ pub struct ToolCallBlock {
     /// The evidence that they are final.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub seal: Option<SealEvidence>,
-    /// The open question.
+    /// Open approval request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<PendingApproval>,
-    /// The rule that let it run or denied it, or that a person was asked by.
+    /// Rule that allowed or denied the call, or that required an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// It was started while the model still talked.
+    /// True if the call was started while the model was still streaming.
     pub early: bool,
     /// Starts so far.
     pub attempts: u32,
-    /// Client that was asked to run it, if it does not run in the engine's process.
+    /// Client that was asked to run the call, if it does not run in the engine's process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id: Option<String>,
     /// Last progress report.
@@ -219,10 +220,10 @@ pub struct ToolCallBlock {
     pub progress: Option<CallProgress>,
     /// Output so far, then all of it.
     pub output: String,
-    /// The structured form.
+    /// Structured form of the output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_value: Option<Value>,
-    /// Pictures and sounds.
+    /// Pictures and sounds of the output.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub output_media: Vec<Media>,
     /// Bytes of the whole output.
@@ -298,14 +299,14 @@ pub struct WaitState {
 /// A finding of the decoder or the loop guard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessageProblem {
-    /// A stable word.
+    /// Stable code of the problem.
     pub code: String,
     /// The bytes concerned, or a sentence.
     pub excerpt: String,
     /// Suggested remedy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remedy: Option<String>,
-    /// The call concerned.
+    /// Call concerned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_id: Option<CallId>,
 }
@@ -337,7 +338,7 @@ impl AssistantMessage {
                 _ if text.is_empty() => {}
                 None => joined = Some(text.clone()),
                 Some(before) => {
-                    // A model that writes its calls ends the line before them by itself.
+                    // A model that writes its calls as text ends the line before them.
                     before.truncate(before.trim_end_matches('\n').len());
                     before.extend(["\n\n", text]);
                 }
@@ -351,8 +352,8 @@ impl AssistantMessage {
         self.error.as_ref()
     }
 
-    /// The message, or the failure of the turn: `app.ask("…").await?.finish().await.into_result()?`. A turn that was
-    /// stopped, or cut by a limit, is none that failed.
+    /// The message, or the failure of the turn: `app.ask("…").await?.finish().await.into_result()?`. A turn
+    /// that was stopped, or cut by a limit, has not failed.
     ///
     /// # Errors
     /// The turn's failure.
@@ -371,9 +372,9 @@ impl AssistantMessage {
         })
     }
 
-    /// The turn waits for nothing but answers to calls of whoever asked for it ([`CallRunner::Requester`]): it is at least one, and
-    /// the model has said all that it wanted to say before it knows them. Such calls start after the end of their step
-    /// only, so none of them is running while the model talks.
+    /// True if the turn waits only for outcomes of calls that its requester runs ([`CallRunner::Requester`]):
+    /// there is at least one, and the model has finished its step. Such calls start only after the end of
+    /// their step, so none of them runs while the model streams.
     ///
     /// [`CallRunner::Requester`]: crate::CallRunner::Requester
     pub fn waits_only_for_requester(&self) -> bool {
@@ -492,7 +493,8 @@ impl AssistantMessage {
         }
     }
 
-    /// Puts a block at its place. Places are dense, so this appends; a gap can only come from another log.
+    /// Inserts a block at its position. Positions are dense, so this appends; a gap can only come from
+    /// another log.
     fn put_block(&mut self, at: Option<u32>, block: MessageBlock) {
         match at.map(|at| at as usize).filter(|at| *at < self.blocks.len()) {
             Some(at) => self.blocks[at] = block,
@@ -721,9 +723,10 @@ impl ToolCallBlock {
     }
 }
 
-/// Joins adjacent deltas of one block or call: text, thinking, arguments, and output of a running tool. The joined
-/// event has the time of the first and the number of the last, so a viewer that got it resumes in the right place; the
-/// fold stays equal, and so does a machine restored from all events of a turn that has ended. Nothing else may be joined.
+/// Joins adjacent deltas of one block or call: text, thinking, arguments, and output of a running tool. The
+/// joined event has the time of the first and the number of the last, so a viewer that received it resumes at
+/// the right event; the fold stays equal, and so does a machine restored from all events of a turn that has
+/// ended. Nothing else may be joined.
 pub fn merge_deltas(events: Vec<Event>) -> Vec<Event> {
     let mut merged: Vec<Event> = Vec::with_capacity(events.len());
     for event in events {

@@ -20,9 +20,9 @@ pub enum TurnInput {
         /// One event of the decoded reply.
         event: StepEvent<'static>,
     },
-    /// The model call failed outside the decoder: no connection, an HTTP status, a timeout. Before or in mid-stream;
-    /// instead of [`StepEvent::End`]. Also in place of an error that came as the first event of a stream, if the
-    /// driver recognizes it.
+    /// The model call failed outside the decoder: no connection, an HTTP status, a timeout. Before the stream
+    /// or during it; instead of [`StepEvent::End`]. Also instead of an error that came as the first event of
+    /// a stream, if the driver recognizes it.
     ModelFailed {
         /// Repeated from the action that called the model.
         step: u32,
@@ -47,66 +47,66 @@ pub enum TurnInput {
     /// A check is held: the client that the tool was offered for is not back since a restart. It is answered once the client
     /// is back, or at `until`.
     CheckHeld {
-        /// The call whose arguments are to be checked.
+        /// Call whose arguments are checked.
         call: CallId,
         /// As in the action.
         version: u32,
         /// The end of the wait.
         until: UnixMillis,
     },
-    /// A tool reports.
+    /// Progress report of a tool.
     ToolProgress {
-        /// The reporting call.
+        /// Call that reports.
         call: CallId,
         /// Repeated from the action that started it.
         attempt: u32,
-        /// The report.
+        /// Reported progress.
         progress: CallProgress,
     },
     /// A running tool wants to know something of a person; the answer comes by
     /// [`TurnAction::AnswerTool`](crate::TurnAction::AnswerTool).
     ToolQuestionAsked {
-        /// The asking call.
+        /// Call whose tool asks.
         call: CallId,
         /// Repeated from the action that started it.
         attempt: u32,
         /// To be repeated in the answer.
         question_id: u64,
-        /// The question.
+        /// Question for a person.
         question: ToolQuestion,
     },
-    /// A person answers a tool's question; what is filled in fits the question's schema.
+    /// A person answers a tool's question; the values fit the question's schema.
     ToolQuestionAnswered {
         /// Id of the question, from its `approval_request`.
         question: ApprovalId,
-        /// The answer.
+        /// Answer of the person.
         answer: ToolAnswer,
         /// Name of the person who answers.
         by: String,
     },
-    /// A client says how a call ended that it was asked to run. The first answer in time wins.
+    /// A client reports how a call ended that it was asked to run. The first answer in time wins.
     ClientAnswered {
-        /// The answered call.
+        /// Call that the client was asked to run.
         call: CallId,
         /// The start that it answers, if the client names one.
         attempt: Option<u32>,
         /// The client's answer.
         answer: ClientAnswer,
     },
-    /// A tool has ended, in whatever way. A second end of an attempt is ignored.
+    /// A tool has ended, with any outcome. A second end of an attempt is ignored.
     ToolEnded {
         /// The call that ended.
         call: CallId,
         /// Repeated from the action that started it.
         attempt: u32,
-        /// Its outcome.
+        /// Outcome of the call.
         outcome: CallOutcome,
     },
     /// A person (or who acts for one) answers.
     Approval {
         /// The answered question, or all open ones.
         question: ApprovalTarget,
-        /// The answer.
+        /// Decision of the person.
         decision: ApprovalDecision,
         /// Name of the person who answers.
         by: String,
@@ -135,7 +135,7 @@ pub enum TurnInput {
         /// fingerprint is not that of the definition that is there now.
         start: Option<(CallId, u32)>,
     },
-    /// The user says something while the turn runs. One whose id is known changes nothing.
+    /// The user sends a message while the turn runs. A message with a known id changes nothing.
     UserMessage(QueuedMessage),
     /// The user takes a message back that was not taken in yet.
     RetractMessage {
@@ -144,7 +144,7 @@ pub enum TurnInput {
     },
     /// Stop the turn. A second one does not wait for tools to say how they ended.
     Cancel,
-    /// The same in the name of the operator, for a reason that its notice gives.
+    /// A cancellation by the operator, for a reason that its notice gives.
     CancelWithReason {
         /// A sentence for people.
         why: String,
@@ -156,7 +156,7 @@ pub enum TurnInput {
     },
     /// The log has taken this long over an append and has caught up: viewers learn the reason of the pause.
     LogDelayed {
-        /// In milliseconds.
+        /// Duration of the delay, in milliseconds.
         ms: u64,
     },
     /// A timer of [`TurnAction::SetTimer`](crate::TurnAction::SetTimer) is due. Timers are never taken back: one that is no
@@ -201,23 +201,24 @@ impl TurnInput {
 /// The question, or questions, that an approval answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ApprovalTarget {
-    /// One question.
+    /// One approval request.
     One(ApprovalId),
-    /// All that are open now.
+    /// All requests that are open now.
     All,
 }
 
 /// Result of checking arguments against a tool's schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ArgumentValidation {
-    /// They fit.
+    /// The arguments fit the schema.
     Valid,
-    /// They do not.
+    /// The arguments do not fit the schema.
     Invalid {
         /// Path and expectation, for the model.
         message: String,
     },
-    /// The client that the tool was offered for has withdrawn it: nobody says any more what fits.
+    /// The client that the tool was offered for has withdrawn it, so the arguments can no longer be
+    /// validated.
     NoViewer,
 }
 
@@ -225,48 +226,48 @@ pub enum ArgumentValidation {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum TimerId {
-    /// A question expires.
+    /// An approval request expires.
     Approval(ApprovalId),
     /// The next try of a model call.
     Retry {
-        /// The waiting step.
+        /// Step that waits for its next attempt.
         step: u32,
         /// The try that begins.
         attempt: u32,
     },
     /// A tool should have ended by now.
     Tool {
-        /// The running call.
+        /// Running call.
         call: CallId,
         /// The start that the limit belongs to.
         attempt: u32,
     },
     /// The upstream should have sent something by now: viewers learn if it has not.
     ModelSilence {
-        /// The waiting step.
+        /// Step whose model is silent.
         step: u32,
         /// The try that is awaited.
         attempt: u32,
     },
     /// The remote runner of a call should have answered by now: viewers learn that it has not.
     RemoteCall {
-        /// The call that somebody else runs.
+        /// Call that a client runs.
         call: CallId,
         /// The start that is awaited.
         attempt: u32,
     },
     /// A check should have been answered by now: viewers learn that its client is waited for.
     HeldCheck {
-        /// The call that is to be checked.
+        /// Call whose arguments are checked.
         call: CallId,
         /// The check that is held.
         version: u32,
     },
     /// A cancelled tool should have reported its end by now.
     CancelGrace {
-        /// The cancelled call.
+        /// Cancelled call.
         call: CallId,
-        /// The cancelled start.
+        /// Cancelled start, counted from 1.
         attempt: u32,
     },
 }
@@ -293,8 +294,8 @@ pub enum FailureKind {
     Connect,
     /// Nothing came within the first-byte limit.
     FirstByteTimeout,
-    /// Nothing came within the first-byte limit from a model on the user's network, which may still be reading the prompt:
-    /// asked again it would begin anew.
+    /// Nothing came within the first-byte limit from a model on the user's network, which may still be
+    /// reading the prompt: a retry would make it start over.
     PromptTimeout,
     /// Nothing came within the idle limit.
     IdleTimeout,
@@ -310,15 +311,15 @@ pub enum FailureKind {
     Status,
     /// A quota or credit is used up, which does not come back within a turn, though some tell it as 429.
     QuotaExhausted,
-    /// There is no such model.
+    /// The upstream does not have this model.
     ModelNotFound,
-    /// There is nothing at this address: a base URL without its `/v1`, or with too much.
+    /// No API at this address: the base URL lacks its `/v1`, or has a path too many.
     WrongAddress,
     /// 401, 403, or no key is configured.
     Unauthorized,
     /// The key is a good one, and may not use this: a model, a country, an account that is blocked.
     NotAllowed,
-    /// The upstream's filter refuses what the request says.
+    /// The upstream's content filter refuses the request.
     ContentFiltered,
     /// The upstream refuses native tool calling.
     ToolsUnsupported,
@@ -375,12 +376,13 @@ pub type TimerDeadline = (UnixMillis, TimerId);
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientAnswer {
-    /// Success or failure.
+    /// Success or failure, as the client reports it.
     pub status: ClientStatus,
     /// Output, or the error message: a text as it is, anything else as JSON.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub output: Value,
-    /// True if it took effect where the user can see it (an avatar may be hidden, or lack the expression).
+    /// True if the call took effect where the user can see it (an avatar may be hidden, or lack the
+    /// expression).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applied: Option<bool>,
 }
@@ -389,9 +391,9 @@ pub struct ClientAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ClientStatus {
-    /// It did.
+    /// The client ran the call.
     Success,
-    /// It did not.
+    /// The client could not run the call.
     Error,
 }
 
@@ -408,14 +410,16 @@ pub struct ToolQuestion {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ElicitationMode {
-    /// By values that fit a JSON Schema: an object with flat fields. Never for secrets: the answer is in the log.
+    /// By values that fit a JSON Schema: an object with flat fields. Never for secrets: the answer is in the
+    /// log.
     Form {
-        /// The schema.
+        /// JSON Schema of the values.
         schema: Value,
     },
-    /// By doing something at an address outside (signing in, paying); the tool only learns that it was done.
+    /// By an action of the person at an external address (signing in, paying); the tool only learns that it
+    /// was done.
     Url {
-        /// The address.
+        /// Address to open.
         url: String,
     },
 }
@@ -427,13 +431,13 @@ pub enum ElicitationMode {
 pub enum ToolAnswer {
     /// A person answered.
     Accept {
-        /// The values; absent if an address was asked to be opened.
+        /// Values that the person entered; absent if the person was asked to open an address.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<Value>,
     },
-    /// A person does not want to, or nobody answered in time.
+    /// A person refused, or the question expired.
     Decline,
-    /// Nobody will answer: the call is being stopped, or the question was not asked.
+    /// No answer will come: the call is being stopped, or the question was not asked.
     Cancel,
 }
 
@@ -464,7 +468,7 @@ impl ToolAnswer {
 pub struct QueuedMessage {
     /// The sender's id of it.
     pub id: UserMessageId,
-    /// Its parts.
+    /// Parts of the message.
     pub input: Vec<UserPart>,
     /// The moment at which it is taken in.
     pub when: MessageTiming,

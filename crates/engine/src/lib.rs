@@ -1,12 +1,13 @@
 //! One assistant turn as a pure state machine: inputs in, events and actions out.
 //!
-//! This crate has no async, no clock, no randomness, no file, no socket and no global. It does not know which dialect
-//! or mode a call came from, and no provider's name appears in it. It never fails on input: whatever comes at
-//! whatever time is handled by rule.
+//! This crate has no async, no clock, no randomness, no file, no socket and no global. It does not know which
+//! dialect or mode a call came from, and no provider's name appears in it. It never fails on input: every
+//! input in every phase is handled by rule.
 //!
-//! A turn's story, by folder: [`Turn`] takes an input (`turn`), asks the model and reads its reply (`step`), brings each
-//! call to its outcome (`call`), and asks people where a rule (`policy`) says so (`approval`). All of them change the
-//! turn through `machine`, which writes an event and lets the `record` absorb it.
+//! A turn's life, by folder: [`Turn`] takes an input (`turn`), asks the model and reads its reply (`step`),
+//! brings each call to its outcome (`call`), and asks people where a rule (`policy`) requires it
+//! (`approval`). All of them change the turn through `machine`, which writes an event and applies it to the
+//! `record`.
 //!
 //! ```
 //! use throughline_engine::{EventKind, Turn, TurnAction, TurnOutput, TurnSetup, TurnStart, UpstreamChoice};

@@ -17,8 +17,8 @@ use throughline_wire::{CallArguments, CallId, FinishReason, ProviderState, Usage
 
 /// Shortest wait that is reported, in milliseconds. Below the 3 s after which people look for a mistake of theirs.
 pub(crate) const NOTIFY_AFTER_MS: UnixMillis = 2_000;
-/// Shortest silence in the middle of a reply that is reported, in milliseconds. Models pause for a second or two, and there is
-/// something to read meanwhile.
+/// Shortest silence during a reply that is reported, in milliseconds. Models pause for a second or two, and
+/// the user still has text to read during such a pause.
 pub(crate) const SILENCE_NOTIFY_AFTER_MS: UnixMillis = 5_000;
 
 /// State that dies with the process: the stream being read, checks under way, requests not yet fulfilled.
@@ -27,17 +27,17 @@ pub(crate) struct VolatileState {
     pub finish: Option<(FinishReason, Option<String>)>,
     pub usage: Option<Usage>,
     pub provider_state: Option<ProviderState>,
-    /// By call: the check of its arguments.
+    /// Check of a call's arguments, by call.
     pub checks: BTreeMap<CallId, ArgumentCheck>,
-    /// By call: the check of arguments that a person wants instead.
+    /// Check of the arguments that a person entered instead, by call.
     pub edits: BTreeMap<CallId, ArgumentCheck>,
     /// The call whose check was answered by the input that is being applied.
     pub just_checked: Option<CallId>,
-    /// Checks asked for.
+    /// Number of checks requested so far.
     pub checks_requested: u32,
     /// Calls that the user wants to end although their arguments are still arriving.
     pub cancel_when_sealed: BTreeSet<CallId>,
-    /// Starts that were asked to stop.
+    /// Starts that were cancelled and have not ended yet.
     pub cancelled_starts: BTreeSet<(CallId, u32)>,
     /// The step's further choices were reported.
     pub choice_reported: bool,
@@ -51,7 +51,7 @@ pub(crate) struct VolatileState {
     pub filtered_outputs: BTreeMap<(CallId, u32), TextFilter>,
     /// Open questions of tools, by the id that people know: the tool's own number of it.
     pub tool_questions: BTreeMap<ApprovalId, u64>,
-    /// By call whose arguments are arriving: what its card says meanwhile.
+    /// Summary line for the card of a call whose arguments are still arriving, by call.
     pub early_summaries: BTreeMap<CallId, EarlySummary>,
 }
 
@@ -77,11 +77,11 @@ impl VolatileState {
 /// Watch for an upstream that sends nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SilenceWatch {
-    /// Time of the request, or of what was heard last, whether that was shown or not.
+    /// Time of the request, or of the last data received, shown or not.
     pub since: UnixMillis,
-    /// It has sent something in this try.
+    /// True if the upstream has sent something in this attempt.
     pub has_begun: bool,
-    /// Its silence has been reported, last by this event, and no timer runs until it is heard again.
+    /// Event that last reported this silence; no timer runs until data arrives again.
     pub reported_by: Option<EventSeq>,
 }
 
@@ -89,23 +89,24 @@ pub(crate) struct SilenceWatch {
 #[derive(Clone, Debug)]
 pub(crate) struct FilteredText {
     pub filter: TextFilter,
-    /// As it is written.
+    /// Text as the model wrote it.
     pub written: String,
-    /// As it is shown.
+    /// Text as people are shown it.
     pub shown: String,
 }
 
-/// A check of arguments that was asked for.
+/// Check of arguments that was requested from the driver.
 #[derive(Clone, Debug)]
 pub(crate) struct ArgumentCheck {
-    /// Its number.
+    /// Number of the check.
     pub version: u32,
     pub subject: CheckSubject,
-    /// The call's turn has come, and it starts with the answer: until then nothing takes its place.
+    /// True if the call is next in the schedule and starts with the result of the check: until then no other
+    /// call starts before it.
     pub is_for_start: bool,
-    /// It is held for a client that is expected back.
+    /// Set if the check is held for a client that may reconnect.
     pub hold: Option<CheckHold>,
-    /// The answer.
+    /// Result of the check.
     pub validation: Option<ArgumentValidation>,
 }
 
@@ -120,9 +121,9 @@ pub(crate) struct CheckHold {
 /// State of the notice that a check is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HoldReport {
-    /// It is written at this time, if that is still what is waited for.
+    /// Due at this time, if the wait is still what the turn waits for.
     DueAt(UnixMillis),
-    /// It was written, last by this event.
+    /// Reported, last by this event.
     By(EventSeq),
 }
 

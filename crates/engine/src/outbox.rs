@@ -1,9 +1,9 @@
-//! Order of log and effects: nothing is seen or done before the log holds it.
+//! Order of log and effects: an event is visible, and its actions are performed, only after the log holds it.
 //!
-//! The events of one `apply` are appended, and its actions are performed only when that append is acknowledged, except
-//! those that nobody outside can notice ([`TurnAction::is_read_only`]). The machine does not wait: it takes the next input at
-//! once and may be ahead of the log, by a bounded gap. One append is in flight at a time; what gathers meanwhile goes into
-//! the next one, so batches grow under load by themselves.
+//! The events of one `apply` are appended, and its actions are performed only when that append is
+//! acknowledged, except those without an observable effect ([`TurnAction::is_read_only`]). The machine does
+//! not wait: it takes the next input immediately and may be ahead of the log by a bounded gap. One append is
+//! in flight at a time; later events go into the next one, so batches grow under load.
 //!
 //! This one synchronous type is the whole rule. The driver and the simulator both use it, so that the simulator tests
 //! what runs.
@@ -33,7 +33,7 @@ use throughline_wire::{CallOutcome, NotStarted};
 /// ```
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// Not handed out for appending yet.
+    /// Events and actions not yet handed out for an append.
     pending: OutboxBatch,
     /// Handed out and not acknowledged.
     in_flight: Option<OutboxBatch>,
@@ -76,7 +76,7 @@ impl Outbox {
     /// Most bytes, as a rough count of their text, that the machine may be ahead of the log: 16 MiB.
     pub const BYTES_MAX: usize = 16 << 20;
 
-    /// An empty one.
+    /// An empty outbox.
     pub fn new() -> Self {
         Self::default()
     }
@@ -120,8 +120,8 @@ impl Outbox {
         Some(AppendBatch { events: &batch.events, provider_states: &batch.provider_states })
     }
 
-    /// Actions that wait for no event: those that only look, and those of an `apply` without events when the log is level
-    /// with the machine.
+    /// Actions that wait for no event: read-only ones, and those of an `apply` without events when the log
+    /// has caught up with the machine.
     pub fn take_ready(&mut self) -> Vec<TurnAction> {
         let mut ready = std::mem::take(&mut self.read_only);
         if self.is_caught_up() && !self.refused {
@@ -147,8 +147,9 @@ impl Outbox {
         self.in_flight.is_none() && self.pending.events.is_empty() && self.pending.provider_states.is_empty()
     }
 
-    /// The append in flight was refused (fenced, or the store is lost): everything pending is dropped, nothing leaves
-    /// any more. The driver cancels running tools and discards the machine: what the log holds is what happened.
+    /// The append in flight was refused (fenced, or the store is lost): everything pending is dropped and
+    /// nothing more is released. The driver cancels running tools and discards the machine: the log alone
+    /// defines what happened.
     pub fn refuse(&mut self) {
         *self = Self { refused: true, ..Self::default() };
     }
@@ -159,7 +160,7 @@ impl Outbox {
         events >= Self::EVENTS_MAX || bytes >= Self::BYTES_MAX
     }
 
-    /// Everything was appended and released.
+    /// True if everything was appended and released.
     pub fn is_empty(&self) -> bool {
         self.in_flight.is_none()
             && self.pending.events.is_empty()

@@ -36,13 +36,13 @@ pub(crate) struct ScheduledCall<'a> {
 /// Stage of a call, as the order of starting sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScheduleStage {
-    /// Not ready, and nobody knows when.
+    /// Not ready, and when it will be is unknown.
     NotReady,
-    /// It waits for a person and has given up its place.
+    /// Waiting for a person; later calls may start before it.
     AwaitingApproval,
     /// The requester of the turn runs it, in parallel to everything else.
     Remote,
-    /// It may start as soon as there is room.
+    /// May start as soon as the limits allow.
     Ready,
     Running,
     Closed,
@@ -75,8 +75,9 @@ fn serial(calls: &[ScheduledCall<'_>]) -> Option<usize> {
     None
 }
 
-/// May a call pass earlier ones that are not ready? One that reads must not: it would see the state before what comes
-/// first has changed it, and the eager history would differ from that of the barrier.
+/// True if a call with this effect may start before earlier ones that are not ready. A call that reads must
+/// not: it would see the state before an earlier call has changed it, and the eager history would differ from
+/// the one after the commit.
 fn may_overtake(effect: Effect) -> bool {
     matches!(effect, Effect::Pure | Effect::Cosmetic)
 }
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn seal_effect_and_commit() {
+    fn start_depends_on_seal_effect_and_commit() {
         use Effect as E;
         let effects = [E::Pure, E::Read, E::Cosmetic, E::Idempotent, E::Write, E::External];
         for effect in effects {
@@ -167,13 +168,13 @@ mod tests {
     }
 
     #[test]
-    fn one_at_a_time_in_order() {
+    fn serial_mode_starts_calls_one_at_a_time_in_order() {
         let table = [
             ("", None),
             ("+r +r", Some(0)),
             ("*r +r", None),
             (".r +r", Some(1)),
-            // one that waits for a person gives up its place
+            // one that waits for a person lets later ones start
             ("?w +r", Some(1)),
             ("?w +w", Some(1)),
             ("?w *r +r", None),
@@ -190,13 +191,13 @@ mod tests {
     }
 
     #[test]
-    fn side_by_side_by_class() {
+    fn parallel_mode_respects_classes_and_exclusive_calls() {
         let table = [
             ("*r +r", Some(1)),
             ("*r *r +w", Some(2)),
             ("-w +r", Some(1)),
             ("?w +r", Some(1)),
-            // of one class one at a time, another class goes on
+            // one at a time within a class, other classes in parallel
             ("*ra +ra +rb", Some(2)),
             ("*ra +ra", None),
             (".ra +ra", Some(1)),

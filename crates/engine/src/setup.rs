@@ -41,7 +41,7 @@ pub struct TurnSetup {
     pub limits: TurnLimits,
     /// Start of tools without lasting effects.
     pub start: StartRule,
-    /// Number of tools that run at once.
+    /// Number of tools that run at the same time.
     pub execution: ExecutionMode,
     /// Rules about calls: allowed, asked about, or denied.
     pub policy: Policy,
@@ -49,17 +49,18 @@ pub struct TurnSetup {
     pub remembered: Vec<RememberedDecision>,
     /// Person or rule that answers questions.
     pub approval: ApprovalRule,
-    /// Rules about what people are shown and what the model is told, in their order.
+    /// Rules that change the text shown to people or sent to the model, in their order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub text_rules: Vec<TextRule>,
     /// Response to a model that goes in circles.
     pub guard: LoopGuard,
     /// Retries of a failed model call.
     pub retry: RetryPolicy,
-    /// Fewer tries in the first step, for callers that try again by themselves while nothing has happened yet.
+    /// Fewer attempts in the first step, for callers that retry the whole turn while nothing has happened
+    /// yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first_step_attempts_max: Option<u32>,
-    /// Fate of a turn whose process died.
+    /// Handling of a turn whose process died.
     pub on_interrupted: OnInterrupted,
     /// Findings of putting the setup together: each is reported as a `problem` right after `stream_start`.
     pub remarks: Vec<SetupRemark>,
@@ -68,7 +69,7 @@ pub struct TurnSetup {
 /// Something that the user should know before the turn begins.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetupRemark {
-    /// Stable word.
+    /// Stable code of the remark.
     pub code: String,
     /// The finding, in words.
     pub what: String,
@@ -113,25 +114,25 @@ pub enum StartRule {
     AfterStream,
 }
 
-/// Number of tools that run at once.
+/// Number of tools that run at the same time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExecutionMode {
-    /// One, in the order of the calls; one that waits for a person gives up its place.
+    /// One, in the order of the calls; a call that waits for a person lets later ones start.
     #[default]
     Serial,
     /// As many as [`ToolConcurrency`] allows.
     Parallel,
 }
 
-/// Fate of a turn whose process died, when another takes it over.
+/// Handling of a turn whose process died, when another process takes it over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnInterrupted {
-    /// It is ended truthfully with status `interrupted`.
+    /// End the turn with status `interrupted`.
     #[default]
     End,
-    /// It continues from what the log holds.
+    /// Continue from what the log holds.
     Continue,
 }
 
@@ -143,7 +144,7 @@ pub struct RetryPolicy {
     pub attempts_max: u32,
     /// Wait before the second try, in milliseconds; doubled each time, half of it at random. Default 500.
     pub backoff_ms: u64,
-    /// Longest wait, whatever `Retry-After` says, in milliseconds. Default 30,000.
+    /// Longest wait, even if `Retry-After` asks for more, in milliseconds. Default 30,000.
     pub wait_ms_max: u64,
 }
 
@@ -168,8 +169,8 @@ pub struct TurnLimits {
     pub approval_ms_max: Option<u64>,
     /// Questions that a running tool may ask in one call; further ones are answered with `cancel`. Default 16.
     pub questions_per_call_max: u32,
-    /// Time for which the limit of a call stands still while its tool asks a person, in all its questions together, in
-    /// milliseconds; then it runs on. Default 30 minutes.
+    /// Time for which the limit of a call is paused while its tool asks a person, over all its questions, in
+    /// milliseconds; then the limit runs on. Default 30 minutes.
     pub asked_ms_max: u64,
     /// Time in which a cancelled tool must report its end, in milliseconds. Default 2,000.
     pub cancel_grace_ms: u64,
@@ -178,8 +179,9 @@ pub struct TurnLimits {
     /// Output of a call that is stored and shown to the model, in bytes; head and tail stay. Default 32 KiB: about
     /// 8,000 tokens, which a small context survives.
     pub output_bytes_max: usize,
-    /// Output of a call as the model sees it once an upstream has refused the length of the history, in bytes; head and tail
-    /// stay. Default 2 KiB: what a result was about is still seen, and a hundred of them fit into most models.
+    /// Output of a call as the model sees it once an upstream has refused the length of the history, in
+    /// bytes; head and tail stay. Default 2 KiB: the subject of a result stays recognizable, and a hundred of
+    /// them fit into most models.
     pub shortened_output_bytes_max: usize,
     /// Progress events of a call that are recorded. Default 1,000.
     pub progress_events_max: u32,

@@ -8,7 +8,7 @@ use throughline_wire::{ToolDefinition, ToolName, WireName};
 pub struct OfferedTool {
     /// `group.method`.
     pub name: ToolName,
-    /// Its name on the wire; unique among the offered.
+    /// Name on the wire; unique among the offered tools.
     pub wire_name: WireName,
     /// Name for people.
     #[serde(default)]
@@ -20,7 +20,8 @@ pub struct OfferedTool {
     /// Limits on running together with others, in [`ExecutionMode::Parallel`].
     #[serde(default)]
     pub concurrency: ToolConcurrency,
-    /// Time limit, in milliseconds. The executor enforces it; the machine has a later timer of its own.
+    /// Time limit, in milliseconds. The executor enforces it; the machine has its own later timer as a
+    /// fallback.
     pub timeout_ms: u64,
     /// Definition that the model sees.
     pub definition: ToolDefinition,
@@ -30,13 +31,13 @@ pub struct OfferedTool {
     /// Party that runs it.
     #[serde(default)]
     pub runs: CallRunner,
-    /// Hash of everything that makes it what it is: what people allow is bound to it.
+    /// Hash of the whole definition. Approvals are bound to it.
     #[serde(default)]
     pub fingerprint: String,
-    /// The tool's own wish to be asked about.
+    /// Approval that the tool itself demands.
     #[serde(default)]
     pub permission: PermissionRule,
-    /// Its part in going to addresses.
+    /// Role of the tool in opening addresses.
     #[serde(default, skip_serializing_if = "AddressRole::is_none")]
     pub addresses: AddressRole,
 }
@@ -67,7 +68,7 @@ impl OfferedTool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Computes.
+    /// Only computes.
     Pure,
     /// Reads what others may change.
     Read,
@@ -88,7 +89,7 @@ impl Effect {
     pub const ALL: [Effect; 6] =
         [Effect::Pure, Effect::Read, Effect::Cosmetic, Effect::Idempotent, Effect::Write, Effect::External];
 
-    /// Its name in events and configurations.
+    /// Name of the effect in events and configurations.
     pub fn name(self) -> &'static str {
         match self {
             Effect::Pure => "pure",
@@ -100,18 +101,18 @@ impl Effect {
         }
     }
 
-    /// It may change something that outlives the screen. A call of it that is lost may have done so, and is not repeated
-    /// blindly.
+    /// True if the call may change something that outlives the screen. A lost call may have done so, and is
+    /// not repeated automatically.
     pub fn has_effects(self) -> bool {
         !matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic)
     }
 
-    /// It may start before the commit: running it in vain does no harm.
+    /// True if the call may start before the commit: a run whose result is discarded does no harm.
     pub fn may_start_early(self) -> bool {
         !self.has_effects()
     }
 
-    /// After a crash it may be run once more: nobody can tell the difference.
+    /// True if the call may be run again after a crash: a second run changes nothing.
     pub fn may_repeat(self) -> bool {
         matches!(self, Effect::Pure | Effect::Read | Effect::Cosmetic | Effect::Idempotent)
     }
@@ -121,12 +122,12 @@ impl Effect {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolConcurrency {
-    /// Anything.
+    /// Runs in parallel with any other call.
     #[default]
     Shared,
     /// Anything but calls of the same class (one database, one device).
     Class(String),
-    /// Nothing.
+    /// Runs in parallel with no other call.
     Alone,
 }
 
@@ -141,28 +142,28 @@ pub enum PollingMode {
     Poller,
 }
 
-/// The tool's own wish for care. It can only ask for more than its effect does, never for less.
+/// Approval that the tool itself demands. It can only be stricter than the tool's effect, never milder.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PermissionRule {
     /// The rules for its effect hold.
     #[default]
     ByEffect,
-    /// A person is asked each time, whatever the effect.
+    /// A person is asked each time, for any effect.
     Ask,
 }
 
-/// Part of a tool in going to addresses: an address can carry out what the model has read, so a call asks before it goes to
-/// a host that nobody has named.
+/// Role of a tool in opening addresses: an address can carry out what the model has read, so a call to a host
+/// that neither a person nor the settings have named needs an approval.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AddressRole {
-    /// None, or only to addresses of its own settings.
+    /// None, or only addresses from the tool's own settings.
     #[default]
     None,
-    /// Finding them: each line of a result that is an address may be gone to unchanged.
+    /// Finds addresses: each line of a result that is an address may be opened unchanged.
     Names,
-    /// It goes to the address in an argument.
+    /// Opens the address in an argument.
     Visits(AddressRule),
 }
 
@@ -172,7 +173,7 @@ impl AddressRole {
     }
 }
 
-/// The address of a call, and the hosts that may be gone to unasked.
+/// Argument that holds the address of a call, and the hosts that need no approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AddressRule {
     /// The argument that holds the address.
@@ -188,17 +189,18 @@ pub struct AddressRule {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CallRunner {
-    /// The driver.
+    /// The driver, in this process.
     #[default]
     Here,
     /// A connected page or app.
     Client {
-        /// Id of the client; `None` = none is connected, and the call ends at once as `not_started`, code `no_viewer`.
+        /// Id of the client; `None` = none is connected, and the call ends immediately as `not_started`, code
+        /// `no_viewer`.
         client_id: Option<String>,
     },
-    /// Whoever asked for the turn: the tool is its own, declared with its request and answered by the id of the call. Nobody
-    /// else is asked whether it may run; only a rule that denies holds for it. Its calls wait in parallel, also in
-    /// serial execution. `client_id` of their `tool_start` is [`REQUESTER`].
+    /// The requester of the turn: it declared the tool with its request and sends the outcome under the id of
+    /// the call. Its calls need no approval; only a rule that denies applies to them. Its calls wait in
+    /// parallel, also in serial execution. `client_id` of their `tool_start` is [`REQUESTER`].
     Requester,
 }
 
@@ -206,17 +208,19 @@ pub enum CallRunner {
 pub const REQUESTER: &str = "requester";
 
 impl CallRunner {
-    /// Somebody else than the driver runs it: the call is offered and waited for.
+    /// True if the driver does not run the call itself: it is offered to a client, and the turn waits for the
+    /// outcome.
     pub fn is_remote(&self) -> bool {
         !matches!(self, CallRunner::Here)
     }
 
-    /// A connected client runs it: what it has declared can change, or be withdrawn, during the turn.
+    /// True if a connected client runs the call: the client can change or withdraw its declaration during the
+    /// turn.
     pub(crate) fn is_connected_client(&self) -> bool {
         matches!(self, CallRunner::Client { client_id: Some(_) })
     }
 
-    /// Id of the client that is asked to run it.
+    /// Id of the client that is asked to run the call.
     pub(crate) fn client_id(&self) -> Option<&str> {
         match self {
             CallRunner::Here => None,

@@ -1,15 +1,15 @@
 //! Use of the wall time of a turn: contiguous segments that sum to it, to the millisecond.
 //!
-//! A fold of the events and their timestamps, so that a page and a metrics exporter get the same figures as the
-//! engine. At each moment exactly one activity is charged: the model's stream while it runs, else a running tool, else
-//! the person who is asked, else what is being waited for.
+//! A fold of the events and their timestamps, so that a page and a metrics exporter get the same figures as
+//! the engine. At each moment exactly one activity is charged: the model's stream while it runs, else a
+//! running tool, else the person who is asked, else the cause of the wait.
 
 use crate::event::{BlockStart, Event, EventKind, SegmentKind, TimeSegment, WaitReason};
 use crate::id::UnixMillis;
 use std::collections::{BTreeMap, BTreeSet};
 use throughline_wire::CallId;
 
-/// The fold.
+/// Segments of a turn's wall time, computed event by event.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Waterfall {
     start: Option<UnixMillis>,
@@ -174,8 +174,8 @@ impl Waterfall {
         if let Some(kind) = self.stream {
             return (kind, None);
         }
-        // The tool that has run longest: with several at once it is the one that the rest hides behind.
-        // One that waits for a person itself is the person's time.
+        // The tool that has run longest: with several in parallel, it determines the wait. A tool that itself
+        // waits for a person is charged to the person.
         let working = self.running.iter().filter(|(id, _)| !self.asked.contains(*id));
         if let Some((id, _)) = working.min_by_key(|(_, since)| **since) {
             return (SegmentKind::Tool, Some(id.clone()));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_model_writes_is_neither_waiting_nor_running() {
+    fn writing_time_runs_from_first_content_to_step_end() {
         let mut waterfall = Waterfall::default();
         let script =
             [(0, "step"), (100, "think"), (150, "text"), (200, "args a"), (300, "end"), (310, "start a")];
@@ -288,19 +288,19 @@ mod tests {
     }
 
     #[test]
-    fn each_moment_is_charged_once() {
+    fn waterfall_charges_each_moment_once() {
         check(
             &[(0, "step"), (100, "think"), (150, "text"), (250, "text"), (300, "end")],
             "first_token 100, thinking 50, text 150",
             0,
         );
-        // A tool beside the stream costs nothing; what is left of it does.
+        // A tool that runs during the stream costs nothing; only the rest of its run does.
         check(
             &[(0, "step"), (10, "args a"), (20, "start a"), (60, "text"), (100, "end"), (130, "done a")],
             "first_token 10, arguments 50, text 40, tool 30",
             80,
         );
-        // Two tools at once: the longer one is charged.
+        // Two tools in parallel: the longer one is charged.
         check(
             &[(0, "step"), (0, "end"), (0, "start a"), (5, "start b"), (20, "done b"), (50, "done a")],
             "tool 50",

@@ -1,6 +1,6 @@
-//! Every sentence that this crate says to people, and the few that it says to models.
+//! Every sentence of this crate for people, and the few for models.
 //!
-//! Sentences are in English and carry a stable code; a surface that speaks another language translates by code.
+//! Sentences are in English and carry a stable code; a surface in another language translates by code.
 
 use crate::event::TurnFault;
 use crate::input::{FailureKind, UpstreamFailure};
@@ -142,7 +142,7 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
             "The upstream's filter refused the request.",
             "Say it differently, or choose another model.",
         ),
-        // It says why and how; nothing is switched silently.
+        // The message gives the reason and the remedy; the mode is never switched silently.
         FailureKind::ToolsUnsupported => (
             "tool_calling_unsupported",
             "This upstream or model does not support native tool calling.",
@@ -174,8 +174,8 @@ pub(crate) fn as_failure(fault: &TurnFault) -> UpstreamFailure {
     }
 }
 
-/// In mid-stream what was shown stays, and the reply can go on from there, unless what is refused would be refused again: the
-/// account, the content, the length.
+/// During the stream: what was shown stays, and the reply can be continued, unless the same request would be
+/// refused again (account, content, length).
 pub(crate) fn mid_stream(mut fault: TurnFault, failure: Option<&UpstreamFailure>) -> TurnFault {
     if failure.is_some_and(|failure| failure.kind != FailureKind::Status && !failure.is_retryable()) {
         return fault;
@@ -222,14 +222,15 @@ pub(crate) fn thinking_alone() -> String {
     "The model thought and wrote no answer, even when asked for one.".into()
 }
 
-/// To the model.
+/// Note to a model whose step had no answer.
 pub(crate) fn answer_missing() -> String {
     "[Note from the system: you have thought and not answered. Nobody reads your thoughts: write your answer now.]".into()
 }
 
 // --- questions ---
 
-/// Arguments come last: what a model writes in them cannot look like what this server says behind them.
+/// Question about a call. Arguments come last: text that a model writes in them cannot pass for a sentence of
+/// this server after them.
 pub(crate) fn approval_question(tool: &OfferedTool, arguments: Option<&CallArguments>) -> String {
     let tool_text = tool_text(tool);
     let effect_text = match tool.effect {
@@ -247,8 +248,8 @@ pub(crate) fn approval_question(tool: &OfferedTool, arguments: Option<&CallArgum
 /// Longest title in a question, in characters.
 const TITLE_CHARS_MAX: usize = 60;
 
-/// A tool as people are asked about it: `files.write (from mcp:files, titled “Write a file”)`. A title comes from whoever
-/// offers the tool, so it never stands for the name, and nothing in it ends its quotation.
+/// A tool as people are asked about it: `files.write (from mcp:files, titled “Write a file”)`. The title
+/// comes from the provider of the tool, so it never replaces the name, and nothing in it ends its quotation.
 fn tool_text(tool: &OfferedTool) -> String {
     let (name, source) = (visible::escape_once(tool.name.as_str()), visible::escape_once(&tool.source));
     let title = tool.title.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -287,7 +288,8 @@ pub(crate) fn unnamed_host_question(tool: &OfferedTool, arguments: &CallArgument
     )
 }
 
-/// Nobody could be asked: the model and its users read how to allow it.
+/// Denial of a call to a host that nobody could be asked about: tells the model and its users how to allow
+/// it.
 pub(crate) fn unnamed_host_denied(reason: &str, rule: &AddressRule, arguments: &CallArguments) -> String {
     let (host, setting) = (host_text(rule, arguments), &rule.setting);
     format!(

@@ -17,17 +17,17 @@ pub struct CatalogApprovals {
     cache: Arc<Mutex<ApprovalCache>>,
 }
 
-/// Lifetime of cached approvals. A change through this server takes effect at once, a change by another program after
-/// this time.
+/// Lifetime of cached approvals. A change through this server takes effect immediately, a change by another
+/// program after this time.
 const CACHE_TTL: Duration = Duration::from_millis(500);
-/// Users whose answers are remembered to have been read.
+/// Users whose answers are cached.
 const CACHED_USERS_MAX: usize = 10_000;
 
 /// Approvals that were read recently, so that a turn need not wait for the catalog.
 #[derive(Default)]
 struct ApprovalCache {
     by_user: HashMap<String, (Instant, Vec<StoredApproval>)>,
-    /// Grows with each change: what was read before one is not believed after it.
+    /// Grows with each change: data read before a change are not used after it.
     changes: u64,
 }
 
@@ -46,7 +46,7 @@ impl ApprovalCache {
 }
 
 impl CatalogApprovals {
-    /// In this catalog. Made inside the runtime that the catalog works on.
+    /// A store on this catalog. Must be created inside the catalog's runtime.
     pub fn new(catalog: Arc<dyn Catalog>) -> Self {
         Self { catalog, runtime: Handle::current(), cache: Arc::default() }
     }
@@ -64,11 +64,12 @@ impl ApprovalStores for CatalogApprovals {
     }
 }
 
-/// One user's. Its calls block their thread, as those of every `ApprovalStore`, and must not be made from asynchronous code.
+/// Approvals of one user. As in every `ApprovalStore` its calls block their thread, and must not be made from
+/// asynchronous code.
 #[derive(Clone, Debug)]
 struct UserApprovals {
     approvals: CatalogApprovals,
-    /// `None` remembers nothing: an approval without a user must not hold for everyone.
+    /// `None` stores nothing: an approval without a user must not apply to everyone.
     user: Option<String>,
 }
 

@@ -1,9 +1,10 @@
-//! Approval questions that ended an answer in a chat window, until they are answered: by the next message of the chat,
-//! or on the page that a link opens.
+//! Open approval questions at the end of an answer in a chat: they are answered by the next message of the
+//! chat, or on the page that a link opens.
 //!
-//! They are opened by single-use codes. Only hashes of the codes are stored, with the turn, the questions and the
-//! hashes of the displayed arguments, among the documents of the user. So nobody else's code is ever found, and a
-//! restart changes nothing. The turn itself waits in the log like any other that asks.
+//! Single-use codes identify them. Only hashes of the codes are stored, with the turn, the questions and the
+//! hashes of the displayed arguments, among the documents of the user. So a code of another user is never
+//! found, and a restart changes nothing. The turn itself waits in the log like any other with an open
+//! question.
 
 use crate::compat::chat::pending_questions;
 use crate::error::ApiError;
@@ -33,13 +34,13 @@ const RETENTION_MS: i64 = 24 * 60 * 60 * 1_000;
 /// Questions of one user that are remembered at the same time; over it the oldest is forgotten, and its code is good for nothing.
 /// More than a person can have open, and few enough to be read whenever one is added.
 const CHAT_QUESTIONS_MAX: usize = 1_000;
-/// Where the page of a link is.
+/// Path of the page that a link opens.
 pub(crate) const LINK_PATH: &str = "/approve";
 
 /// The questions of one answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct StoredQuestions {
-    /// Id of the turn that asks.
+    /// Id of the turn with the questions.
     pub turn: String,
     /// The last event that the answer has shown.
     pub after: u64,
@@ -47,7 +48,7 @@ pub(crate) struct StoredQuestions {
     /// The question as it was shown: how long, without white space, and its hash.
     chars: usize,
     text_hash: String,
-    /// Of the link's code; empty once it was used.
+    /// Hash of the link's code; empty once it was used.
     link_hash: String,
 }
 
@@ -57,17 +58,17 @@ struct StoredQuestion {
     arguments_hash: String,
 }
 
-/// A question and where it is kept.
+/// Stored questions with their document.
 struct QuestionDocument {
     document: StoredDocument,
     questions: StoredQuestions,
 }
 
-/// Keeps the questions of an answer, and gives the text that it ends with. `page` is the address of this server as the person
-/// knows it.
+/// Stores the questions of an answer, and returns the text that the answer ends with. `page` is the address
+/// of this server as the user reaches it.
 ///
 /// # Errors
-/// The store does not take them; then nothing was asked.
+/// The store cannot be written; then no question is shown.
 pub(crate) async fn store_questions(
     state: &AppState,
     user: &str,
@@ -78,7 +79,7 @@ pub(crate) async fn store_questions(
 ) -> Result<String, ApiError> {
     let (code, link_code) = (new_answer_code()?, new_answer_code()?);
     let (name, user_code) = (code.hash(), URL_SAFE_NO_PAD.encode(user));
-    // The name finds the question without reading any other; it is a hash and opens nothing by itself.
+    // The name finds the document without reading any other; it is a hash and no credential.
     let link = format!("{page}{LINK_PATH}#{user_code}.{name}.{}", link_code.reveal());
     let text = question::question_text(questions, &link, &code);
     let shown = normalized(&text);
@@ -120,7 +121,7 @@ async fn write_questions(
     Ok(matches!(state.catalog.put_document(user, document).await?, PutOutcome::Written(_)))
 }
 
-/// Forgets questions that are too old and those that are too many.
+/// Deletes questions that are too old, and the oldest above the limit.
 async fn evict_outdated(state: &AppState, user: &str) -> Result<(), ApiError> {
     let documents = state.catalog.documents(user, DocumentKind::ChatQuestion).await?;
     let created = documents.iter().map(|document| (document.created_at, document.name.as_str())).collect();
@@ -139,7 +140,7 @@ fn outdated(mut created: Vec<(i64, &str)>, now: i64) -> Vec<&str> {
     created.into_iter().skip(retained).map(|(_, name)| name).collect()
 }
 
-/// The questions with this name, if there are any.
+/// The questions with this name, if any.
 async fn find_stored(state: &AppState, user: &str, name: &str) -> Result<Option<QuestionDocument>, ApiError> {
     let document = state.catalog.document(user, DocumentKind::ChatQuestion, name).await?;
     Ok(document.and_then(|document| {
@@ -148,8 +149,8 @@ async fn find_stored(state: &AppState, user: &str, name: &str) -> Result<Option<
     }))
 }
 
-/// The questions that the last answer of this history ended with, if they are this user's, unchanged, and nobody has taken
-/// them before.
+/// The questions at the end of this history's last answer, if they belong to this user, are unchanged, and
+/// have not been answered.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -166,7 +167,8 @@ pub(crate) async fn find_open(
     Ok(candidate.map(|entry| OpenQuestions { name, questions: entry.questions }))
 }
 
-/// The questions that the turn of a conversation which has not ended has asked in a chat: there, a lone answer needs no history.
+/// The questions that an unfinished turn of a conversation has asked in a chat: there, an answer needs no
+/// history.
 ///
 /// # Errors
 /// The store cannot be read.
@@ -193,7 +195,7 @@ pub(crate) struct OpenQuestions {
 }
 
 impl OpenQuestions {
-    /// Id of the turn that asks.
+    /// Id of the turn with the questions.
     pub(crate) fn turn(&self) -> TurnId {
         TurnId::new(self.questions.turn.as_str())
     }
@@ -245,11 +247,11 @@ pub(crate) async fn questions_of_link(state: &AppState, link: &str) -> Result<Ve
     Ok(questions)
 }
 
-/// Answers what a link asks. The link is used up by that; the chat goes on with its next message.
+/// Answers the questions of a link. The link is used up; the chat continues with its next message.
 ///
 /// # Errors
-/// 410: it was used before, or the turn is over. 503: another server runs the turn, or this one is starting; the link is
-/// good for another try.
+/// 410: it was used before, or the turn has ended. 503: another server runs the turn, or this one is
+/// starting; the link stays valid.
 pub(crate) async fn answer_link(
     state: &AppState,
     link: &str,
@@ -285,7 +287,7 @@ pub(crate) async fn answer_link(
     }
 }
 
-/// True while a turn has asked in a chat and has no answer there.
+/// True if a turn waits for an answer to questions that it has asked in a chat.
 pub(crate) async fn is_pending_in_chat(catalog: &dyn Catalog, user: &str, turn: &TurnId) -> bool {
     let documents = catalog.documents(user, DocumentKind::ChatQuestion).await.unwrap_or_default();
     documents.iter().any(|document| document.body["turn"] == turn.as_str())
@@ -294,9 +296,9 @@ pub(crate) async fn is_pending_in_chat(catalog: &dyn Catalog, user: &str, turn: 
 /// Effect of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AnswerEffect {
-    /// It was, of one question at least.
+    /// At least one question was answered.
     Applied,
-    /// All had been answered before, or were over.
+    /// All questions had been answered before, or had expired.
     None,
 }
 
@@ -331,7 +333,8 @@ impl StoredQuestions {
         Ok(effect)
     }
 
-    /// Answers them with what the user says in the chat. What comes too late for an answer is said to the turn.
+    /// Answers the questions with the user's message in the chat. A message that comes too late for an answer
+    /// is sent to the turn.
     ///
     /// # Errors
     /// The store cannot be read.
@@ -341,7 +344,7 @@ impl StoredQuestions {
         user: &str,
         parts: &[UserPart],
     ) -> Result<(), ApiError> {
-        // Whoever answers may quote the question.
+        // The user may quote the question in the answer.
         let mut parts = parts.to_vec();
         question::strip_codes_in(&mut parts);
         let parts = &parts[..];
@@ -349,7 +352,7 @@ impl StoredQuestions {
             QuestionReply::Plain(decision) => (decision, None),
             QuestionReply::Words(words) => (ApprovalDecision::Deny, Some(words)),
         };
-        // A picture is no reason: it is taken in beside the denial.
+        // A picture is not a reason: it is sent to the turn in addition to the denial.
         let is_text = parts.iter().all(|part| matches!(part, UserPart::Text { .. }));
         if !is_text {
             self.send_to_turn(state, user, parts).await;
@@ -365,7 +368,7 @@ impl StoredQuestions {
     async fn send_to_turn(&self, state: &AppState, user: &str, parts: &[UserPart]) {
         let turn = TurnId::new(self.turn.as_str());
         if let Ok(TurnState::Running(control)) = state.hub.control(user, &turn).await {
-            // If the turn has ended meanwhile, its answer says so.
+            // If the turn has ended by now, its answer reports that.
             let _ = control.send(parts.to_vec(), MessageTiming::NextStep).await;
         }
     }
@@ -376,7 +379,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_too_many_questions_the_oldest_are_forgotten() {
+    fn questions_beyond_count_or_age_limit_are_outdated() {
         let now = 2 * RETENTION_MS;
         let names: Vec<String> = (0..CHAT_QUESTIONS_MAX).map(|at| at.to_string()).collect();
         let created: Vec<_> = (now..).zip(names.iter().map(String::as_str)).collect();

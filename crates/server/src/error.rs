@@ -1,4 +1,4 @@
-//! The one shape of everything that goes wrong over HTTP, and what the errors of the library and the store become in it.
+//! Errors over HTTP in one form, and the conversion of errors of the library and the store.
 
 use axum::Json;
 use axum::response::{IntoResponse, Response};
@@ -9,13 +9,13 @@ use throughline::approval_store::ApprovalStoreError;
 use throughline_store::{BlobError, LogError, StoreError};
 use utoipa::ToSchema;
 
-/// Why a request is not answered as wished: a code for programs, a sentence for people and what can be done about it.
+/// Error of a request: a code for programs, a message for people and a remedy.
 #[derive(Clone, Debug, PartialEq)]
 #[must_use]
 pub struct ApiError {
     /// The HTTP status.
     pub status: StatusCode,
-    /// A stable word.
+    /// A stable code.
     pub code: &'static str,
     /// Message for people, in a sentence.
     pub message: String,
@@ -24,7 +24,7 @@ pub struct ApiError {
     pub param: Option<String>,
     /// Further details for programs, in addition to `code`.
     pub extra: Option<Box<Map<String, Value>>>,
-    /// When to try again, in seconds.
+    /// Seconds to wait before a retry.
     pub retry_after_s: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ pub struct ErrorDetail {
 pub(crate) struct ErrorMessage {
     /// The HTTP status.
     pub status: u16,
-    /// When to try again, in seconds.
+    /// Seconds to wait before a retry.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry_after_s: Option<u64>,
     pub error: ErrorDetail,
@@ -98,7 +98,7 @@ impl ApiError {
             .remedy("send `Authorization: Bearer <key>`; `throughline keys create` makes one")
     }
 
-    /// 403: it is known who asks, and they may not.
+    /// 403: the key or person is valid but lacks the permission.
     pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
@@ -125,12 +125,12 @@ impl ApiError {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, code, message)
     }
 
-    /// 503: not now. Try again after so many seconds.
+    /// 503: temporarily unavailable. Retry after `retry_after_s` seconds.
     pub fn unavailable(code: &'static str, message: impl Into<String>, retry_after_s: u64) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, code, message).retry_after(retry_after_s)
     }
 
-    /// 429: too much of it. Try again after so many seconds.
+    /// 429: too many requests. Retry after `retry_after_s` seconds.
     pub fn too_many(code: &'static str, message: impl Into<String>, retry_after_s: u64) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, code, message).retry_after(retry_after_s)
     }
@@ -142,31 +142,31 @@ impl ApiError {
             .remedy("the server's log says what; please report it")
     }
 
-    /// With what can be done about it.
+    /// Sets the remedy.
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// With the field that is concerned.
+    /// Sets the field that the error is about.
     pub fn param(mut self, param: impl Into<String>) -> Self {
         self.param = Some(param.into());
         self
     }
 
-    /// With one thing more for programs.
+    /// Adds a field for programs.
     pub(crate) fn with_extra(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.extra.get_or_insert_default().insert(name.to_owned(), value.into());
         self
     }
 
-    /// With `Retry-After`.
+    /// Sets `Retry-After`.
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_s = Some(seconds);
         self
     }
 
-    /// As it is served.
+    /// The body as served.
     pub fn body(&self) -> ErrorResponse {
         let kind = match self.status {
             StatusCode::UNAUTHORIZED => "authentication_error",
@@ -229,7 +229,7 @@ impl From<BlobError> for ApiError {
     fn from(error: BlobError) -> Self {
         let message = error.to_string();
         match error {
-            // A server's folder of files has the limit of its uploads, whatever way a file comes.
+            // A server's blob folder has the limit of its uploads, on every path by which a file arrives.
             BlobError::OverLimit { max } => {
                 let message =
                     format!("a picture or file has at most {} (`upload_bytes_max`)", size_text(max));
@@ -329,7 +329,7 @@ impl From<throughline::Error> for ApiError {
                     None => rejection,
                 }
             }
-            // What the configuration lacks is nothing that the request can mend.
+            // A missing setting cannot be fixed by the request.
             E::MissingKey { .. } => Self::unavailable("upstream_without_key", message, 60),
             error => Self::internal(error),
         }
@@ -365,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_in_an_answer_is_documented_by_its_name_and_has_a_remedy() {
+    fn limit_errors_are_documented_and_have_a_remedy() {
         let limits = serde_json::to_value(CatalogLimits::default()).unwrap();
         let mut fields: BTreeSet<&str> = limits.as_object().unwrap().keys().map(String::as_str).collect();
         let store_page = page("store.md");

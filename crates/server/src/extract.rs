@@ -11,7 +11,7 @@ use serde_json::{Number, Value};
 use throughline_engine::suggest_names;
 use throughline_wire::json::replace_lone_surrogates;
 
-/// A JSON body. Fields that nobody knows are refused, with the closest one that somebody does.
+/// A JSON body. Unknown fields are refused, with a suggestion of the closest known one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Json<T>(pub T);
 
@@ -52,7 +52,7 @@ impl<S: Send + Sync> FromRequest<S> for JsonText {
 /// A JSON text as a type, refused like a body. Half an emoji, which clients leave where they shorten a text, is U+FFFD.
 ///
 /// # Errors
-/// 400: what is wrong with it and where.
+/// 400: the mistake and its position.
 pub(crate) fn parse_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     let strict = parse_strict_json(bytes);
     match strict.is_err().then(|| replace_lone_surrogates(bytes)).flatten() {
@@ -75,12 +75,13 @@ fn parse_strict_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     })
 }
 
-/// The same with `384.0` as 384: JSON Schema calls it an integer, and some clients write every number so.
+/// Parses again with `384.0` as 384: JSON Schema calls it an integer, and some clients write every number
+/// this way.
 fn parse_with_whole_numbers<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     fn make_whole(value: &mut Value) {
         match value {
             Value::Number(number) => {
-                // Beyond this a float does not say which integer was meant.
+                // Above this limit a float does not identify an integer.
                 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
                 let whole = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() <= EXACT_MAX);
                 if let Some(whole) = whole.filter(|_| number.is_f64()) {
@@ -132,7 +133,7 @@ where
 }
 
 /// # Errors
-/// 415: it is said to be something else.
+/// 415: the declared content type is another one.
 pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
     if is_json(headers) {
         return Ok(());
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_told_with_what_was_probably_meant() {
+    fn json_errors_suggest_the_closest_name() {
         let message = |text: &str| {
             let error = parse_json::<ParseTarget>(text.as_bytes()).expect_err(text);
             (error.code, error.param.unwrap_or_default(), error.remedy.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! The API without a socket, for a program that has the store open itself and talks to nobody else.
+//! The API without a socket, for a program that opens the store itself and serves no other client.
 
 use crate::principal::Principal;
 use crate::state::AppState;
@@ -9,7 +9,7 @@ use http::{Method, Request, StatusCode, header};
 use std::io;
 use tower::ServiceExt;
 
-/// All routes, called as one user with all scopes. Cheap to clone; all clones are one.
+/// All routes, called as one user with all scopes. Cheap to clone; clones share their state.
 #[derive(Clone)]
 pub struct InProcessApi {
     router: Router,
@@ -30,7 +30,7 @@ impl InProcessApi {
     /// Handles one request.
     ///
     /// # Errors
-    /// The path or the content type cannot stand in a request.
+    /// The path or the content type is invalid in a request.
     pub async fn call(
         &self,
         method: Method,

@@ -1,12 +1,13 @@
-//! Size of JSON, before anybody parses it: its nesting, its values, and the memory of the tree that it becomes.
+//! Size of JSON, measured before it is parsed: its nesting, its values, and the memory of its tree.
 
-/// A list or object of its own is worth so many values: it has room for some from its beginning.
+/// Tree units of an empty list or object, which allocates room for some values.
 const TREE_UNITS_OF_LIST: u64 = 4;
 
 /// Depth of an event's fields in its line. They become fields of a struct, and what is deeper is held as a tree of values.
 const EVENT_DEPTH: u32 = 2;
 
-/// Nesting depth of a JSON text at the position that was reached, and its values so far. Invalid JSON is left to the parser.
+/// Nesting depth of a JSON text at the current position, and its values so far. Invalid JSON is left to the
+/// parser.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct JsonScanner {
     depth: u32,
@@ -19,7 +20,7 @@ pub(crate) struct JsonScanner {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TreeUnits {
     pub(crate) all: u64,
-    /// Those below the fields of an event, if the text is its line.
+    /// Units below the fields of an event, if the text is its line.
     pub(crate) below_fields: u64,
 }
 
@@ -40,7 +41,7 @@ enum JsonScanState {
 }
 
 impl JsonScanner {
-    /// Reads on, and says whether it nests deeper than this.
+    /// Reads on, and returns true if the nesting exceeds `max`.
     pub(crate) fn exceeds(&mut self, bytes: &[u8], max: u32) -> bool {
         for byte in bytes {
             self.state = match (self.state, byte) {
@@ -80,7 +81,8 @@ impl JsonScanner {
     }
 }
 
-/// Units of the lines of a turn: a line is read by itself, and what is below the fields of the events before it is there still.
+/// Tree units of the lines of a turn: a line is parsed alone, while the values below the fields of earlier
+/// events are still in memory.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TurnUnits {
     held: u64,
@@ -95,7 +97,7 @@ impl TurnUnits {
     }
 }
 
-/// Beginning of the line of a turn, behind which its events are. Other spellings only make for higher units.
+/// Beginning of the line of a turn, which its events follow. Another spelling only gives a higher estimate.
 const TURN_BEGINNING: &[u8] = br#"{"type":"turn","#;
 
 /// The most that one turn of a conversation has.
@@ -157,13 +159,13 @@ impl TextUnits {
         (self.line, self.beginning) = (JsonScanner::default(), Some(0));
     }
 
-    /// Of records of a conversation, one a line.
+    /// Units of the records of a conversation, one per line.
     pub(crate) fn largest_turn(mut self) -> LargestTurn {
         self.end_line();
         self.largest_turn
     }
 
-    /// Of JSON in the texts as well, and however they are escaped.
+    /// Units of JSON inside the texts as well, at any level of escaping.
     pub(crate) fn anywhere(&self) -> u64 {
         self.anywhere
     }
@@ -182,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn depth_is_counted_outside_of_texts_for_every_cut() {
+    fn depth_ignores_brackets_in_strings_at_every_cut() {
         check(r#"{"a":[{"b":[]}]}"#, 4, false);
         check(r#"{"a":[{"b":[]}]}"#, 3, true);
         check(r#"["[[[[", "\"[[[[", "\\", []]"#, 2, false);
@@ -193,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn tree_units_are_those_of_the_largest_turn_and_in_texts_for_every_cut() {
+    fn tree_units_cover_the_largest_turn_and_strings_at_every_cut() {
         let event = r#"{"type":"event","event":{"seq":1,"x":[1,{"y":",[{"}],"z":"\u002c\u005B\u00e9\\u"}}"#;
         let turn = r#"{"type":"turn","id":"t"}"#;
         let check = |lines: &[&str], of_turn: u64, anywhere: u64| {
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_counted_outside_of_texts() {
+    fn value_count_ignores_strings() {
         for (text, values) in [("[]", 1), ("[1,2,[3]]", 4), (r#"{"a":",,[","b":{}}"#, 3), (r#"",[{""#, 0)] {
             let mut json = JsonScanner::default();
             assert!(!json.exceeds(text.as_bytes(), 64));

@@ -1,6 +1,8 @@
-//! Large bodies are bounded together: one key's wait for each other, unread, and what is worked out of them waits for memory.
+//! Shared bounds of large bodies: those of one key wait for each other, unread, and their processing waits
+//! for memory.
 //!
-//! Small bodies that become no large values take no part in any of it, so that nobody who writes a line waits for somebody's pictures.
+//! Small bodies that expand to no large values are exempt, so that a short message never waits for another
+//! user's pictures.
 
 use crate::error::ApiError;
 use crate::json_scanner::TextUnits;
@@ -62,7 +64,7 @@ struct KeyShare {
     memory: Arc<Semaphore>,
 }
 
-/// Part of the bounds that a request takes, until its last clone is gone.
+/// Share of the bounds that a request holds, until its last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestMemory(Arc<HeldMemory>);
 
@@ -76,7 +78,7 @@ struct HeldMemory {
 #[derive(Debug)]
 struct HeldPermits {
     body: Option<OwnedSemaphorePermit>,
-    /// Of its key, and of all.
+    /// Permits of its key's memory, and of the total.
     memory: Vec<OwnedSemaphorePermit>,
     /// Size of the content that it is for.
     content: u64,
@@ -91,12 +93,12 @@ impl LargeBodies {
         Arc::new(Self { limits, memory, of_keys: Mutex::default() })
     }
 
-    /// These bounds, or new ones if others are set.
+    /// The same bounds, or new ones if the limits differ.
     pub(crate) fn reloaded(self: &Arc<Self>, limits: &ServerLimits) -> Arc<Self> {
         if self.limits == LargeBodyLimits::of(limits) { Arc::clone(self) } else { Self::of(limits) }
     }
 
-    /// A request of this key, which has taken nothing yet.
+    /// A request of this key, without any share yet.
     pub(crate) fn request(self: &Arc<Self>, counted_as: &str) -> RequestMemory {
         let key = self.share_of(counted_as);
         let permits =
@@ -120,10 +122,11 @@ impl LargeBodies {
 }
 
 impl RequestMemory {
-    /// Lets its body, of at most so many bytes, be read. A large one waits until the key's others have been answered.
+    /// Admits its body, of at most `bytes` bytes. A large one waits until the key's others have been
+    /// answered.
     ///
     /// # Errors
-    /// 429: it has waited too long.
+    /// 429: the wait timed out.
     pub(crate) async fn admit(&self, bytes: u64) -> Result<(), ApiError> {
         if bytes <= LARGE_BYTES {
             return Ok(());
@@ -139,22 +142,22 @@ impl RequestMemory {
         Ok(())
     }
 
-    /// Its body turned out to have so many bytes.
+    /// Reduces the admission to the actual length of the body.
     pub(crate) fn keep_of_body(&self, bytes: u64) {
         keep(self.0.permits().body.as_mut(), bytes);
     }
 
-    /// Takes memory for what is worked out of a content of so many bytes, if it or that is large. Called once for a request, so that none
-    /// waits with memory in its hands.
+    /// Reserves memory for processing a content of `content` bytes, if either is large. Called once for a
+    /// request, so that none waits while it holds memory.
     ///
     /// # Errors
-    /// 503: it has waited too long.
+    /// 503: the wait timed out.
     pub(crate) async fn reserve(&self, content: u64, memory: u64) -> Result<(), ApiError> {
         if content <= LARGE_BYTES && memory <= SMALL_MEMORY_BYTES {
             return Ok(());
         }
         let (all, max) = (&self.0.bodies.memory, self.0.bodies.limits.memory_bytes_max);
-        // In turn: those behind one that waits for all of it wait, too, so that it comes to its turn at all.
+        // In order: requests after one that waits for all of the memory wait, too, so that it is not starved.
         let of_key = max / SHARE_OF_KEY;
         let permits = async {
             let first = self.0.acquire(&self.0.key.memory, memory, of_key).await?;
@@ -172,7 +175,8 @@ impl RequestMemory {
         Ok(())
     }
 
-    /// Gives back what is more than so much for each byte of the content: it has been read, and what came of it is left.
+    /// Releases memory above `per_byte` for each byte of the content: it has been parsed, and only the result
+    /// remains.
     pub(crate) fn keep_of_memory(&self, per_byte: u64) {
         let mut held = self.0.permits();
         let memory = held.content.saturating_mul(per_byte);
@@ -194,7 +198,8 @@ impl HeldMemory {
         self.permits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes so much, or all there is if that is less: it is alone then. `None` = it has waited too long.
+    /// Acquires this much, or all of the memory if that is less: it is then the only holder. `None` = the
+    /// wait timed out.
     async fn acquire(
         &self,
         semaphore: &Arc<Semaphore>,
@@ -250,8 +255,8 @@ impl HttpBody for HoldingBody {
     }
 }
 
-/// A text that comes in pieces. A large one is on the disk until there is memory for it, so that whoever sends slowly takes none
-/// from others.
+/// A text that is received in pieces. A large one is on disk until memory is available, so that a slow sender
+/// holds none.
 #[derive(Debug, Default)]
 pub(crate) struct SpooledText {
     beginning: Vec<u8>,
@@ -263,7 +268,7 @@ pub(crate) struct SpooledText {
 /// A value of serde's with its key, as it lies in a map.
 pub(crate) const JSON_VALUE_BYTES: u64 = 80;
 
-/// Memory that a key gets, and what is refused if it would need more by itself.
+/// Memory that a key may use; a request that would need more is refused.
 pub(crate) fn memory_of_key(limits: &ServerLimits) -> u64 {
     limits.large_bodies_memory_bytes_max / SHARE_OF_KEY
 }
@@ -278,7 +283,7 @@ impl SpooledText {
         let (beginning, bytes) = bytes.split_at(room.min(bytes.len()));
         self.beginning.extend_from_slice(beginning);
         if !bytes.is_empty() {
-            // As a new turn: what is held in reserve is for those that run.
+            // Refused like a new turn: the reserved disk space is for running turns.
             state.log.accepts_new_turns()?;
             let rest = match &mut self.rest {
                 Some(rest) => rest,
@@ -289,10 +294,10 @@ impl SpooledText {
         Ok(())
     }
 
-    /// A body as it comes; `None` if it has more than so many bytes.
+    /// Receives a body; `None` if it has more than `bytes_max` bytes.
     ///
     /// # Errors
-    /// It breaks off, or the disk is full.
+    /// The body breaks off, or the disk is full.
     pub(crate) async fn of_body(
         state: &AppState,
         mut body: Body,
@@ -323,10 +328,10 @@ impl SpooledText {
         &self.beginning
     }
 
-    /// All of it, when there are so many bytes of memory for what is worked out of it.
+    /// Reads the whole text, once this much memory is reserved for its processing.
     ///
     /// # Errors
-    /// 503: there is none for too long. The disk cannot be read.
+    /// 503: the wait for memory timed out. The disk cannot be read.
     pub(crate) async fn read(self, memory: Option<&RequestMemory>, needed: u64) -> Result<Vec<u8>, ApiError> {
         if let Some(memory) = memory {
             memory.reserve(self.bytes, needed).await?;
@@ -338,7 +343,7 @@ impl SpooledText {
     }
 }
 
-/// The gate says in place of this if it was the gate that ended it.
+/// The error of a body that cannot be read. The gate replaces it if the gate ended the body.
 pub(crate) fn unreadable_body(error: axum::Error) -> ApiError {
     ApiError::bad_request("unreadable_body", format!("the body broke off: {error}"))
 }
@@ -365,14 +370,14 @@ mod tests {
         (begun.elapsed().as_millis(), code)
     }
 
-    /// A request with a body of so many bytes.
+    /// A request with a body of this many bytes.
     async fn admitted(bodies: &Arc<LargeBodies>, key: &str, bytes: u64) -> Result<RequestMemory, ApiError> {
         let request = bodies.request(key);
         request.admit(bytes).await.map(|()| request)
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_large_bodies_of_a_key_wait_for_each_other() {
+    async fn large_bodies_of_a_key_wait_at_its_byte_limit() {
         let bodies = bodies(8 * MIB, 64 * MIB);
         let first = admitted(&bodies, "a", 6 * MIB).await.unwrap();
         assert_eq!(waited(admitted(&bodies, "a", 3 * MIB)).await, (1_000, "large_bodies_bytes_per_key_max"));
@@ -389,7 +394,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn memory_is_bounded_in_all_and_a_key_gets_half() {
+    async fn memory_is_limited_in_total_and_to_half_per_key() {
         let bodies = bodies(100 * MIB, 64 * MIB);
         let of = |key| bodies.request(key);
         let (a, b, c) = (of("a"), of("b"), of("c"));
@@ -422,7 +427,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_needed_is_given_back() {
+    async fn unused_reservation_is_released() {
         let bodies = bodies(8 * MIB, 64 * MIB);
         let first = admitted(&bodies, "a", 8 * MIB).await.unwrap();
         first.keep_of_body(2 * MIB);
@@ -435,7 +440,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn all_waits_of_a_request_have_one_limit() {
+    async fn waits_of_a_request_share_one_time_limit() {
         let bodies = bodies(8 * MIB, 64 * MIB);
         let first = admitted(&bodies, "a", 8 * MIB).await.unwrap();
         let other = bodies.request("a");
@@ -454,7 +459,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn keys_that_have_nothing_any_more_are_forgotten() {
+    async fn idle_keys_are_removed() {
         let bodies = bodies(8 * MIB, 64 * MIB);
         let first = bodies.request("first");
         for number in 0..100 {

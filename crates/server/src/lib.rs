@@ -1,9 +1,9 @@
 //! The server: own API, OpenAI-compatible surface, keys, metrics. Every viewer is a cursor in the log.
 //!
-//! It never holds state of a turn that a restart would lose: turns, conversations and what is asked of people are in the
-//! store, and a turn that was running is resumed when the server starts again.
+//! It never holds state of a turn that a restart would lose: turns, conversations and open questions are in
+//! the store, and a turn that was running is resumed when the server starts again.
 
-// The command is its only user: comments stand where a name is not enough.
+// The command is its only user: comments are present only where a name is not enough.
 #![allow(missing_docs)]
 #![warn(unreachable_pub)]
 
@@ -63,11 +63,11 @@ pub use people::{
 };
 pub use principal::{KeyScope, KeyScopes, LOCAL_USER, Principal};
 
-// What the library asks of its host, over the store: remembered approvals and large content.
+// Traits of the library, implemented on the store: remembered approvals and large content.
 pub use approval_store::CatalogApprovals;
 pub use media_store::CatalogMediaStore;
 
-// The text of PDF files, read by the program itself as a process of its own.
+// The text of PDF files, read by this program in a separate process.
 pub use pdf_text::{PdfProgram, pdf_reader_main};
 
 // Conversations as files.
@@ -104,7 +104,7 @@ use axum::extract::DefaultBodyLimit;
 use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 
-/// All routes with what describes them, before a state is given to them.
+/// All routes with their descriptions, without a state.
 fn documented_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().merge(api::routes()).merge(compat::routes())
 }
@@ -114,12 +114,13 @@ pub fn openapi() -> OpenApi {
     documented_routes().into_openapi()
 }
 
-/// The same as the JSON document that is served, with everything that holds for all routes.
+/// The OpenAPI document as served, with the parts that apply to all routes.
 pub fn openapi_document() -> serde_json::Value {
     api::openapi::document(openapi())
 }
 
-/// All routes: our own API and the compatible ones. They check no key: wrap them with [`Gate::wrap`] before serving.
+/// All routes: the native API and the compatible ones. They check no key: wrap them with [`Gate::wrap`]
+/// before serving.
 pub fn router(state: AppState) -> axum::Router {
     let (router, _) = documented_routes().split_for_parts();
     let router = router
@@ -130,7 +131,7 @@ pub fn router(state: AppState) -> axum::Router {
         .merge(api::reference::routes());
     #[cfg(feature = "oidc")]
     let router = router.merge(api::provider_sign_in::pages());
-    // Without it axum stops at 2 MB, whatever the configuration says.
+    // Replaces axum's default limit of 2 MB.
     let bodies = DefaultBodyLimit::max(state.limits.body_bytes_max as usize);
     let router =
         router.fallback(error::route_not_found).method_not_allowed_fallback(error::method_not_allowed);

@@ -10,20 +10,21 @@ use std::time::Duration;
 use throughline_store::{BlobFolder, Catalog, RetentionCutoffs, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-/// From one time to look at the store to the next.
+/// Interval of maintenance.
 pub const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(60 * 60);
 /// Age of the newest backup at which another one is made.
 pub const BACKUP_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-/// After the start there is other work to do first.
+/// Delay after the start, which has more urgent work.
 const START_DELAY: Duration = Duration::from_secs(60);
-/// For how long a deleted conversation can be brought back: a slip is seen soon, and what is deleted shall be gone.
+/// Time within which a deleted conversation can be restored: a mistake is noticed soon, and deleted data must
+/// go.
 pub(crate) const RESTORE_TIME: Duration = Duration::from_secs(10 * 60);
-/// Temporary conversations stay this long after their last event, unless whoever had one has ended it.
+/// Retention of temporary conversations after their last event, unless their user has ended them before.
 pub(crate) const TEMPORARY_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
-/// Files that belong to no turn stay this long: whoever uploaded one is still writing the message.
+/// Retention of files without a turn: a user may upload one long before sending the message.
 const UNUSED_FILE_RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Makes a backup if the newest one is older than this, and says where it is.
+/// Makes a backup if the newest one is older than the given age, and returns its path.
 pub type BackupFn = Arc<
     dyn Fn(Duration) -> Pin<Box<dyn Future<Output = Result<Option<PathBuf>, StoreError>> + Send>>
         + Send
@@ -38,14 +39,14 @@ pub struct StoreMaintenance {
     pub blobs: BlobFolder,
     /// Function that makes a backup; `None` if the database's operator does.
     pub backup: Option<BackupFn>,
-    /// Conversations in which nothing has happened for so long are forgotten; `None` = never.
+    /// Conversations without events for this time are deleted; `None` = never.
     pub retention: Option<Duration>,
     /// Milliseconds since 1970.
     pub now: fn() -> i64,
 }
 
 impl StoreMaintenance {
-    /// Keeps the store up for ever.
+    /// Runs maintenance in an endless loop.
     pub async fn run(self) {
         let mut ticks = interval_at(Instant::now() + START_DELAY, MAINTENANCE_INTERVAL);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -68,10 +69,10 @@ impl StoreMaintenance {
         }
     }
 
-    /// Removes what is past its time, and the blobs that no file needs any more.
+    /// Removes expired data, and blobs that no file refers to any more.
     ///
     /// # Errors
-    /// The store or the file system says no; the rest is removed next time.
+    /// The store or the file system fails; the rest is removed next time.
     pub(crate) async fn remove_expired(&self) -> Result<(), throughline_store::BlobError> {
         let before = |time: Duration| (self.now)().saturating_sub_unsigned(time.as_millis() as u64);
         let times = RetentionCutoffs {

@@ -12,7 +12,7 @@ use throughline_engine::TurnId;
 use throughline_store::{BlobFolder, Catalog, FileRow, NewFile};
 use throughline_wire::{Media, MediaContent};
 
-/// The files of a server, as the place for content that is too large for the log. Cheap to clone.
+/// The files of a server, as the store for content that is too large for the log. Cheap to clone.
 #[derive(Clone)]
 pub struct CatalogMediaStore {
     catalog: Arc<dyn Catalog>,
@@ -29,12 +29,13 @@ impl fmt::Debug for CatalogMediaStore {
 }
 
 impl CatalogMediaStore {
-    /// Files of this catalog and folder; content of at most so many bytes stays in the log (`media_inline_bytes_max`).
+    /// A store on this catalog and folder; content of at most `inline_bytes_max` bytes stays in the log
+    /// (`media_inline_bytes_max`).
     pub fn new(catalog: Arc<dyn Catalog>, blobs: BlobFolder, inline_bytes_max: u64) -> Self {
         Self { catalog, blobs, inline_bytes_max }
     }
 
-    /// A file of the user as a part of a message; `None` = its content is gone.
+    /// A file of the user as a part of a message; `None` = its content was deleted.
     ///
     /// # Errors
     /// The folder cannot be read.
@@ -64,7 +65,7 @@ impl CatalogMediaStore {
         bytes: &[u8],
     ) -> Result<String, MediaError> {
         let kind = media_type.split('/').next().filter(|kind| !kind.is_empty()).unwrap_or("file");
-        // Held until the catalog knows the file, so that nobody collects it meanwhile.
+        // Held until the catalog has the file, so that its blob is not collected before.
         let blob = self.blobs.put(bytes).await.map_err(media_error)?;
         let new = NewFile {
             id: new_id("file_"),
@@ -98,7 +99,7 @@ impl MediaStore for CatalogMediaStore {
     }
 
     async fn save(&self, owner: &MediaOwner, media_type: &str, bytes: Vec<u8>) -> Result<String, MediaError> {
-        // Files are somebody's.
+        // A file needs an owner.
         let Some(user) = &owner.user else { return Err(MediaError("the turn has no user".to_owned())) };
         let stored = self.store_bytes(user, owner.turn_id.as_ref(), media_type, &bytes).await;
         if let Err(error) = &stored {

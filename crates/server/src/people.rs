@@ -17,10 +17,10 @@ pub(crate) const PERSON_NAME_CHARS_MAX: usize = 64;
 /// Most turns or tokens that a limit may allow: a database holds no more.
 pub const USAGE_LIMIT_MAX: u64 = i64::MAX as u64;
 
-/// Why people were not changed.
+/// Reason why users were not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum PeopleError {
-    /// The name could not be told from another one, or cannot be written in a command or a path.
+    /// The name is invalid: it must be usable in a command and a path.
     #[error(
         "a person's name has 1 to {PERSON_NAME_CHARS_MAX} letters, digits, `-`, `_`, `.`, `@` or `+`, and none that cannot be seen"
     )]
@@ -29,7 +29,7 @@ pub enum PeopleError {
     Exists(String),
     #[error("there is no person `{0}`")]
     NotFound(String),
-    /// The server would have nobody to look after it.
+    /// The first user cannot be removed: the server needs an administrator.
     #[error("`{LOCAL_USER}` is the first person of this server and looks after it")]
     First,
     #[error("a limit is at most {USAGE_LIMIT_MAX}")]
@@ -53,7 +53,7 @@ pub fn normalize_name(text: &str) -> Result<String, PeopleError> {
     if is_name { Ok(name) } else { Err(PeopleError::BadName) }
 }
 
-/// The first person, whom nobody has to add.
+/// The first user, who exists without being added.
 fn first_person(now: i64) -> PersonRow {
     PersonRow {
         name: LOCAL_USER.to_owned(),
@@ -64,10 +64,10 @@ fn first_person(now: i64) -> PersonRow {
     }
 }
 
-/// Adds a person, or brings one back who was removed.
+/// Adds a user, or restores one who was removed.
 ///
 /// # Errors
-/// As [`PeopleError`] says.
+/// See [`PeopleError`].
 pub async fn add(
     catalog: &dyn Catalog,
     name: &str,
@@ -94,11 +94,11 @@ pub async fn add(
     catalog.change_person(&name, back).await?.ok_or(PeopleError::NotFound(name))
 }
 
-/// A person whom a proxy or a provider has signed in: added if they are to be, and an admin or not from now on if that is
-/// decided there. `None`: there is no such person. One who was removed stays so.
+/// A user whom a proxy or a provider has signed in. Added if requested, and granted or denied admin rights if
+/// the sign-in decides that. `None`: the user does not exist. A removed user stays removed.
 ///
 /// # Errors
-/// As [`PeopleError`] says.
+/// See [`PeopleError`].
 pub(crate) async fn sign_in(
     catalog: &dyn Catalog,
     name: &str,
@@ -110,7 +110,7 @@ pub(crate) async fn sign_in(
     if person.is_none() && create {
         match add(catalog, name, is_admin.unwrap_or_default(), UsageLimits::default(), now).await {
             Ok(person) => return Ok(Some(person)),
-            // Two of their requests came at once.
+            // Two concurrent requests of a new user.
             Err(PeopleError::Exists(_)) => person = catalog.person(name).await?,
             Err(error) => return Err(error),
         }
@@ -124,7 +124,7 @@ pub(crate) async fn sign_in(
     }
 }
 
-/// From the second person on, the first one is listed as the others are.
+/// Stores the first user once there is a second one, so that both are listed alike.
 async fn ensure_first(catalog: &dyn Catalog, now: i64) -> Result<(), StoreError> {
     if catalog.person(LOCAL_USER).await?.is_some() {
         return Ok(());
@@ -158,10 +158,10 @@ pub async fn list(catalog: &dyn Catalog, page: &PageRequest) -> Result<ResultPag
     Ok(people)
 }
 
-/// Changes a person's rights and limits.
+/// Changes the rights and limits of a user.
 ///
 /// # Errors
-/// As [`PeopleError`] says.
+/// See [`PeopleError`].
 pub async fn change(
     catalog: &dyn Catalog,
     name: &str,
@@ -191,10 +191,10 @@ fn check_limits(limits: &UsageLimits) -> Result<(), PeopleError> {
     Ok(())
 }
 
-/// Lets a person in no more: revokes their keys and returns the ids of those. What is theirs stays.
+/// Removes a user: revokes their keys and returns the ids of those. Their data stay.
 ///
 /// # Errors
-/// As [`PeopleError`] says.
+/// See [`PeopleError`].
 pub async fn remove(catalog: &dyn Catalog, name: &str, now: i64) -> Result<Vec<String>, PeopleError> {
     let person = find(catalog, name).await?;
     if person.name == LOCAL_USER {
@@ -216,10 +216,10 @@ pub struct DeletedData {
     pub complete: bool,
 }
 
-/// Deletes everything of a person who was removed, a part at a time.
+/// Deletes all data of a removed user, in parts.
 ///
 /// # Errors
-/// As [`PeopleError`] says.
+/// See [`PeopleError`].
 pub async fn delete_data(
     catalog: &dyn Catalog,
     blobs: &BlobFolder,
@@ -235,7 +235,7 @@ pub async fn delete_data(
         deleted.conversations += part.conversations;
         deleted.turns += part.turns.len() as u64;
         deleted.files += part.files;
-        // What stays behind of a blob costs room and nothing else: the sweep at the next start finds it.
+        // A blob that remains only costs disk space: the sweep at the next start finds it.
         if let Err(error) = blobs.collect(catalog, &part.blobs).await {
             tracing::warn!(%error, "blobs of a deleted person were not removed");
         }
@@ -353,7 +353,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_one_that_nobody_mistakes_for_another() {
+    fn person_names_are_normalized_and_ambiguous_ones_rejected() {
         for (text, name) in [
             ("Ann", "ann"),
             (" bob ", "bob"),

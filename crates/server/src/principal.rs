@@ -9,25 +9,25 @@ use std::sync::Arc;
 use throughline::config::PersonScope;
 use throughline_store::{KeyLimits, TurnCharge, UsageLimits};
 
-/// The first person of a server, whose everything is until there is a second one.
+/// The first user of a server, who owns everything until there is a second one.
 pub const LOCAL_USER: &str = "local";
 
 /// Scope of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyScope {
-    /// Start and follow turns, read and change one's own conversations.
+    /// Start and follow turns; read and change the user's conversations.
     Chat,
     /// Run tools without a model.
     Tools,
-    /// Make and change agents of one's own. Who has `admin` may do so, too.
+    /// Create and change the user's agents. `admin` includes it.
     Agents,
-    /// Change what is everybody's: agents, toggles, keys.
+    /// Change shared resources: agents, toggles, keys.
     Admin,
 }
 
 impl KeyScope {
-    /// As it is written.
+    /// Name of the scope.
     pub fn name(self) -> &'static str {
         match self {
             KeyScope::Chat => "chat",
@@ -60,12 +60,13 @@ impl From<PersonScope> for KeyScope {
 pub struct KeyScopes(BTreeSet<KeyScope>);
 
 impl KeyScopes {
-    /// Everything.
+    /// All scopes.
     pub fn all() -> Self {
         Self::from_iter([KeyScope::Chat, KeyScope::Tools, KeyScope::Admin])
     }
 
-    /// Scopes of a person without a key: all for an admin, else those that the configuration gives to everybody.
+    /// Scopes of a user without a key: all for an admin, else those that the configuration gives to all
+    /// users.
     pub(crate) fn of_person(is_admin: bool, given: &[PersonScope]) -> Self {
         if is_admin { Self::all() } else { given.iter().map(|scope| KeyScope::from(*scope)).collect() }
     }
@@ -74,7 +75,7 @@ impl KeyScopes {
         self.0.contains(&scope) || (scope == KeyScope::Agents && self.0.contains(&KeyScope::Admin))
     }
 
-    /// In alphabetical order of their meaning.
+    /// Iterates over the scopes in the order of the enum.
     pub fn iter(&self) -> impl Iterator<Item = KeyScope> + '_ {
         self.0.iter().copied()
     }
@@ -95,7 +96,7 @@ pub enum SignInWay {
     Off,
     /// A key, or a ticket of one.
     Key,
-    /// The header of a proxy, or a ticket of somebody whom it names.
+    /// The header of a proxy, or a ticket of a person whom it names.
     Proxy,
     /// A key that a browser got after a sign-in at the provider.
     Provider,
@@ -106,7 +107,7 @@ pub enum SignInWay {
 /// `user`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Principal {
-    /// Whose turns, conversations and files these are.
+    /// Owner of the turns, conversations and files.
     pub user: String,
     /// The key that was shown, if it was one.
     pub key_id: Option<String>,
@@ -166,7 +167,7 @@ impl Principal {
         }
     }
 
-    /// Whose limits these are: each key has its own, and without keys the user has.
+    /// Limit key: each key has its own limits, and without keys the user has them.
     pub(crate) fn counted_as(&self) -> &str {
         self.key_id.as_deref().unwrap_or(&self.user)
     }
@@ -180,7 +181,7 @@ impl Principal {
         }
     }
 
-    /// Goes on only if the key may use these models, or this agent of the configuration as it is.
+    /// Fails unless the key may use these models, or this agent of the configuration unchanged.
     ///
     /// # Errors
     /// 403 `model_not_allowed`.
@@ -198,7 +199,7 @@ impl Principal {
         .remedy("name one of those; GET /v1/models lists what this key may use"))
     }
 
-    /// Goes on only with this scope.
+    /// Fails unless the key has this scope.
     ///
     /// # Errors
     /// 403.

@@ -5,7 +5,7 @@ use throughline_store::LogError;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
 
-/// A store that takes longer to read and write a row is none that turns can count on.
+/// Timeout of the probe: a store that takes longer to write and read a row is not usable for turns.
 const PROBE_MS_MAX: Duration = Duration::from_millis(1_000);
 /// Time for which a readiness result is reused, so that frequent probes do not load the store.
 const ANSWER_MS: Duration = Duration::from_millis(1_000);
@@ -15,7 +15,7 @@ const ANSWER_MS: Duration = Duration::from_millis(1_000);
 pub struct ReadinessProbe(Mutex<Option<(Instant, Result<(), LogError>)>>);
 
 impl ReadinessProbe {
-    /// Those who ask at the same time share one answer.
+    /// Probes the store; concurrent callers share one result.
     pub(crate) async fn check<F>(&self, probe: impl FnOnce() -> F) -> Result<(), LogError>
     where
         F: Future<Output = Result<(), LogError>>,
@@ -44,7 +44,7 @@ mod tests {
     use std::future::{pending, ready};
 
     #[tokio::test(start_paused = true)]
-    async fn the_store_is_asked_once_a_second_and_answers_within_one() {
+    async fn store_is_probed_once_per_second_with_a_timeout() {
         let (readiness, asked) = (ReadinessProbe::default(), Cell::new(0));
         let probe = |answer: Result<(), LogError>| {
             asked.set(asked.get() + 1);
@@ -57,7 +57,7 @@ mod tests {
         tokio::time::advance(Duration::from_millis(1)).await;
         assert_eq!((readiness.check(|| probe(full())).await, asked.get()), (full(), 2));
         tokio::time::advance(ANSWER_MS).await;
-        // A store that hangs is none, and neither does it make others wait for long.
+        // A store that hangs counts as unavailable, and does not make others wait for long.
         let before = Instant::now();
         assert!(matches!(readiness.check(pending).await, Err(LogError::StoreFailure { .. })));
         assert_eq!(before.elapsed(), PROBE_MS_MAX);

@@ -18,7 +18,7 @@ use throughline::config::{ServerLimits, ToolRendering};
 use throughline_store::{BlobFolder, Catalog, Log};
 use tokio::sync::Semaphore;
 
-/// Everything that a handler may use. Cheap to clone; all clones are one.
+/// Shared state of all handlers. Cheap to clone; clones share it.
 #[derive(Clone)]
 pub struct AppState(Arc<AppStateParts>);
 
@@ -27,13 +27,13 @@ pub struct AppState(Arc<AppStateParts>);
 pub struct AppStateParts {
     /// The library: agents, upstreams, tools.
     pub app: Throughline,
-    /// All turns; the application's own log.
+    /// Log of all turns, the same as the application's.
     pub log: Arc<dyn Log>,
-    /// Everything beside the log.
+    /// All stored data except the log.
     pub catalog: Arc<dyn Catalog>,
     /// The bytes of files.
     pub blobs: BlobFolder,
-    /// The same for what turns speak of.
+    /// The files of turns, as the media store of the library.
     pub media: CatalogMediaStore,
     /// The turns that are running.
     pub hub: Hub,
@@ -41,7 +41,7 @@ pub struct AppStateParts {
     pub limits: ServerLimits,
     /// Default rendering of tools in chat completions.
     pub render: ToolRendering,
-    /// The renderings under which `/v1/models` lists agents once more.
+    /// The renderings under which `/v1/models` also lists agents.
     pub listed_renders: Vec<ToolRendering>,
     /// The address of the page, for links in chats.
     pub page_address: PageAddress,
@@ -54,23 +54,23 @@ pub struct AppStateParts {
     pub upstream_keys: Option<UpstreamKeys>,
     /// Upstreams that are being measured.
     pub probes: RunningProbes,
-    /// The program that reads PDF files; `None` if there is none here.
+    /// The program that reads PDF files, if available.
     pub pdf_program: Option<PdfProgram>,
     /// PDF files that are being read.
     pub(crate) pdf_texts: Arc<PdfTexts>,
-    /// Recordings that may be read at once.
+    /// Permits for recordings that are read in parallel.
     pub(crate) recordings: Arc<Semaphore>,
     /// Limit of how often links to conversations are read.
     pub(crate) shared_reads: Arc<SharedReads>,
 }
 
 impl AppState {
-    /// A state. The log is the application's own, which `catalog` is beside.
+    /// Creates a state. `catalog` also implements the log of the application.
     pub fn new(app: Throughline, catalog: Arc<dyn Catalog>, blobs: BlobFolder, limits: ServerLimits) -> Self {
         Self::with_merge_after(app, catalog, blobs, limits, None)
     }
 
-    /// The same, and the deltas of turns are merged so long after their end.
+    /// As [`new`](Self::new), with a delay after a turn's end until its deltas are merged.
     pub fn with_merge_after(
         app: Throughline,
         catalog: Arc<dyn Catalog>,
@@ -108,38 +108,38 @@ impl AppState {
         }))
     }
 
-    /// The same with another default of how tools are shown in chat completions.
+    /// Sets the default rendering of tools in chat completions.
     #[must_use]
     pub fn with_render(&self, render: ToolRendering) -> Self {
         Self(Arc::new(AppStateParts { render, ..(**self).clone() }))
     }
 
-    /// The same, and `/v1/models` lists agents under these renderings, too.
+    /// Adds renderings under which `/v1/models` lists agents.
     #[must_use]
     pub fn with_listed_renders(&self, listed_renders: Vec<ToolRendering>) -> Self {
         Self(Arc::new(AppStateParts { listed_renders, ..(**self).clone() }))
     }
 
-    /// The same with the page at this address.
+    /// Sets the address of the page.
     #[must_use]
     pub fn with_page_address(&self, page_address: PageAddress) -> Self {
         Self(Arc::new(AppStateParts { page_address, ..(**self).clone() }))
     }
 
-    /// The same, and this program reads PDF files.
+    /// Sets the program that reads PDF files.
     #[must_use]
     pub fn with_pdf_program(&self, program: PdfProgram) -> Self {
         Self(Arc::new(AppStateParts { pdf_program: Some(program), ..(**self).clone() }))
     }
 
-    /// The same, and upstreams can be connected while it runs.
+    /// Allows upstreams to be connected while the server runs.
     #[must_use]
     pub fn with_upstream_keys(&self, upstream_keys: UpstreamKeys) -> Self {
         Self(Arc::new(AppStateParts { upstream_keys: Some(upstream_keys), ..(**self).clone() }))
     }
 
-    /// The same, measured by this: it is told of viewers and shown at `/metrics`. What runs is told by the application's
-    /// observer, which is to be the same one.
+    /// Sets the telemetry: it counts viewers and is served at `/metrics`. Turns are reported by the
+    /// application's observer, which must be the same object.
     #[must_use]
     pub fn with_telemetry(&self, telemetry: Arc<Telemetry>, store_metrics: Option<StoreMetricsFn>) -> Self {
         self.hub.set_telemetry(telemetry.clone());
@@ -147,17 +147,17 @@ impl AppState {
     }
 }
 
-/// Where people find the page of this server.
+/// Address of the server's page for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PageAddress {
-    /// As the configuration says; `None` = where a client finds the API.
+    /// Address from the configuration; `None` = the address at which a client reaches the API.
     pub public_url: Option<String>,
     /// True if the server terminates TLS itself.
     pub tls: bool,
 }
 
 impl PageAddress {
-    /// The address, without a slash at its end, for whoever is at the client of this request.
+    /// The address for the user of this request's client, without a trailing slash.
     pub fn resolve(&self, uri: &Uri, headers: &HeaderMap) -> String {
         if let Some(url) = &self.public_url {
             return url.clone();

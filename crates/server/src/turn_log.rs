@@ -12,11 +12,11 @@ use throughline_engine::{Event, TurnId};
 use throughline_store::{CallRow, Log, LogError, LogRecord, STREAM_END, TurnRow, TurnTiming};
 use throughline_wire::{Usage, UserPart};
 
-/// Records read at once.
+/// Records per read.
 const RECORDS_PER_READ: usize = 1_000;
 /// Code of [`not_running`].
 pub(crate) const NOT_RUNNING: &str = "turn_not_running";
-/// When a command to a turn that nothing runs is worth another try, in seconds.
+/// `Retry-After` of a command to a turn that no server runs, in seconds.
 const NOT_RUNNING_RETRY_S: u64 = 5;
 
 /// An event as JSON, so that what a later release wrote is handed on whole. As text, since its values would take many times as
@@ -55,16 +55,18 @@ impl EventJson {
         serde_json::from_str(&self.0)
     }
 
-    /// Its values, if the event may have a field of this name, at whatever depth: a cheap look, since most have not.
+    /// Parses the event if it may have a field of this name, at any depth: a cheap search of the text, since
+    /// most have not.
     pub(crate) fn values_with(&self, field: &str) -> Option<Value> {
         self.0.contains(&format!("\"{field}\"")).then(|| self.parse().ok()).flatten()
     }
 }
 
-/// All events as they were written, those of later releases included. Empty: the turn has no log, or none any more.
+/// All events as they were written, those of later releases included. Empty: the turn has no log, or it was
+/// deleted.
 ///
 /// # Errors
-/// The log cannot be read, or holds what is no JSON.
+/// The log cannot be read, or holds invalid JSON.
 pub(crate) async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<EventJson>, ApiError> {
     let mut events = Vec::new();
     let mut after = 0;
@@ -86,7 +88,7 @@ pub(crate) async fn raw_events(log: &dyn Log, turn: &str) -> Result<Vec<EventJso
     Ok(events)
 }
 
-/// Takes out what only the model is told: viewers get such an event, since numbers are dense, without its text.
+/// Removes text for the model alone: viewers get such an event, since numbers are dense, without its text.
 pub(crate) fn withhold_model_texts(records: &mut [LogRecord]) {
     for record in records.iter_mut().filter(|record| record.kind == "model_text") {
         let withheld = Event::from_json(&record.kind, &record.payload).map(Event::for_viewers);
@@ -95,7 +97,7 @@ pub(crate) fn withhold_model_texts(records: &mut [LogRecord]) {
     }
 }
 
-/// The same as this release understands them.
+/// All events that this release can parse.
 ///
 /// # Errors
 /// As in [`raw_events`].
@@ -104,7 +106,7 @@ pub async fn events(log: &dyn Log, turn: &str) -> Result<Vec<Event>, ApiError> {
     raw.iter().map(|event| event.parse().map_err(ApiError::internal)).collect()
 }
 
-/// The message of a turn: the fold of its log or, without one, what its row still says.
+/// The message of a turn: the fold of its log or, without one, the data of its row.
 ///
 /// # Errors
 /// As in [`raw_events`].
@@ -112,7 +114,7 @@ pub(crate) async fn message_of(log: &dyn Log, row: &TurnRow) -> Result<Assistant
     Ok(message_from(&events(log, &row.id).await?, row))
 }
 
-/// The same of events that were read already.
+/// The message from events that were read already.
 pub fn message_from(events: &[Event], row: &TurnRow) -> AssistantMessage {
     if !events.is_empty() {
         return AssistantMessage::from_events(events);
@@ -167,7 +169,7 @@ pub(crate) async fn fold_message(log: &dyn Log, turn: &TurnId) -> Result<(Assist
         after = last.seq;
         ended |= last.kind == STREAM_END;
         for record in &records {
-            // A reader ignores what it does not know.
+            // Readers ignore unknown events.
             if let Ok(event) = Event::from_json(&record.kind, &record.payload) {
                 message.absorb(&event);
             }
@@ -214,7 +216,7 @@ pub(crate) fn not_running(turn: &TurnId) -> ApiError {
 
 /// True if this event is the last one of its turn.
 pub(crate) async fn is_last_event(log: &dyn Log, turn: &TurnId, seq: u64) -> bool {
-    // A place that has been merged is one among deltas.
+    // The position of a merged event lies among deltas.
     let last = log.read(turn.as_str(), seq.saturating_sub(1), 1).await;
     last.is_ok_and(|records| {
         records.first().is_some_and(|record| record.seq == seq && record.kind == STREAM_END)

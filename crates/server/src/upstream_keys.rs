@@ -21,36 +21,36 @@ struct UpstreamKeysInner {
     file: StoredUpstreamsFile,
     resolve: SettingsResolver,
     redaction: Arc<Redaction>,
-    /// Held from what is kept to what is in use, so that the two are the same.
+    /// Held from the write of the file to the reload, so that both have the same content.
     change_lock: Mutex<()>,
 }
 
-/// Why nothing can be said of upstreams, or kept.
+/// Reason why upstreams cannot be read or stored.
 #[derive(Debug, thiserror::Error)]
 pub enum UpstreamKeysError {
     /// The file of keys.
     #[error(transparent)]
     File(#[from] StoredUpstreamsError),
-    /// The configuration as it is now cannot be used.
+    /// The current configuration is invalid.
     #[error("the configuration cannot be read as it is now: {0}")]
     Configuration(String),
-    /// Something broke off.
+    /// A blocking task was aborted.
     #[error("{0}")]
     Task(#[from] tokio::task::JoinError),
 }
 
 impl UpstreamKeys {
-    /// Keys in this file; whatever is used as a key is taken out of all that `redaction` sees.
+    /// Keys in this file; every key in use is added to `redaction`.
     pub fn new(file: StoredUpstreamsFile, redaction: Arc<Redaction>, resolve: SettingsResolver) -> Self {
         Self(Arc::new(UpstreamKeysInner { file, resolve, redaction, change_lock: Mutex::new(()) }))
     }
 
-    /// From now on this is in no log, trace or figure.
+    /// Redacts a key in all logs, traces and metrics from now on.
     pub(crate) fn redact_secret(&self, key: &str) {
         self.0.redaction.add([key.to_owned()]);
     }
 
-    /// Until it is dropped, nobody else changes what is connected.
+    /// Locks changes of connected upstreams until the guard is dropped.
     pub(crate) async fn lock_changes(&self) -> MutexGuard<'_, ()> {
         self.0.change_lock.lock().await
     }
@@ -72,7 +72,7 @@ impl UpstreamKeys {
         self.with_file(move |file| file.save(&name, connection)).await
     }
 
-    /// Forgets one; `None` = there was none.
+    /// Removes an upstream; `None` = it was not stored.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -81,7 +81,8 @@ impl UpstreamKeys {
         self.with_file(move |file| file.remove(&name)).await
     }
 
-    /// The upstream of this name as all layers make it, if it were connected like this; `None` = nobody knows the name.
+    /// The upstream of this name after all layers, if it were connected with these settings; `None` = the
+    /// name is unknown.
     ///
     /// # Errors
     /// The configuration or the file cannot be read.
@@ -98,7 +99,7 @@ impl UpstreamKeys {
         Ok(settings.upstreams.remove(name))
     }
 
-    /// Every upstream that is known by name, as all layers make it.
+    /// All built-in providers after all layers.
     ///
     /// # Errors
     /// As in [`upstream`](Self::upstream).

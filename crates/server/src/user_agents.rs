@@ -1,17 +1,18 @@
-//! Agents that users have made over the API, from the catalog into the application.
+//! Agents that users have created over the API, loaded from the catalog into the application.
 //!
-//! They are read once for each user, before the first turn that may name one; later changes go to both places at once.
+//! They are read once for each user, before the first turn that may name one; later changes are written to
+//! both.
 
 use crate::error::ApiError;
 use serde_json::Value;
 use throughline::Throughline;
 use throughline_store::{Catalog, DocumentKind};
 
-/// Under this name a document has what `[agents.NAME]` would say.
+/// Name of the field in which a document stores the settings of `[agents.NAME]`.
 pub(crate) const SETTINGS_FIELD: &str = "settings";
 
-/// Makes the agents of a user known to the application, if they are not yet. One that can no longer be used (its upstream
-/// was taken away) is left out, and the list of agents says why.
+/// Loads the agents of a user into the application, if they are not loaded yet. An agent that can no longer
+/// be used (its upstream was removed) is left out, and the list of agents gives the reason.
 ///
 /// # Errors
 /// The catalog cannot be read.

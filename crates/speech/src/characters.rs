@@ -49,7 +49,7 @@ pub(crate) fn is_arrow(character: char) -> bool {
     matches!(character, '\u{2190}'..='\u{21ff}' | '\u{27f0}'..='\u{27ff}')
 }
 
-/// Neither seen nor heard: controls, joiners, marks of direction.
+/// True for characters that are neither seen nor heard: controls, joiners, marks of direction.
 pub(crate) fn is_invisible(character: char) -> bool {
     (character.is_control() && character != '\t')
         || matches!(character,
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn emoji_of_all_kinds_are_pictures_and_letters_are_not() {
+    fn emoji_are_pictures_and_letters_are_not() {
         for picture in "😀❤☀✅⭐🇫🏽▶⬆🧑".chars() {
             assert!(is_picture(picture), "{picture:?}");
         }

@@ -1,7 +1,8 @@
-//! Text for voices: what of a growing Markdown reply is spoken, and where it is cut into sentences.
+//! Text for voices: turns a growing Markdown reply into spoken text, and cuts that into sentences.
 //!
-//! This crate has no async, no clock, no randomness, no file, no socket and no global. It never fails on input, it reads
-//! every character a bounded number of times, and however a text is split, the same sentences come out.
+//! This crate has no async, no clock, no randomness, no file, no socket and no global. It never fails on
+//! input, it reads every character a bounded number of times, and gives the same sentences for any split of
+//! the text.
 //!
 //! ```
 //! use throughline_speech::{SentenceLimits, SpeechText};
@@ -18,7 +19,8 @@
 //! assert_eq!(sentences[1].source_bytes, 50..64);
 //! ```
 //!
-//! [`SpeechText`] is [`SpeakableFilter`] and [`SentenceCutter`] in a row; [`sentences`] does a whole text at once.
+//! [`SpeechText`] is [`SpeakableFilter`] and [`SentenceCutter`] in a row; [`sentences`] converts a whole
+//! text.
 
 #![warn(clippy::unwrap_used)]
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]

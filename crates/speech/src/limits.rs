@@ -3,11 +3,12 @@
 /// Bounds of a sentence. Widths: a letter counts 1, a Chinese, Japanese or Korean character 2, as on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentenceLimits {
-    /// The first sentence ends at the first clause mark from this width on, so that something is heard early. Shorter
-    /// pieces sound chopped off.
+    /// Width from which on the first sentence ends at the first clause mark, so that speech begins early.
+    /// Shorter pieces sound chopped off.
     pub first_clause_width_min: usize,
-    /// Most of one sentence; a longer one is cut at a clause mark, a space or, without both, anywhere. Engines of speech
-    /// lose their melody or refuse beyond this, and nobody hears a word before an engine has read all of it.
+    /// Largest width of a sentence; a longer one is cut at a clause mark, a space or, without both, anywhere.
+    /// Speech engines lose their intonation or refuse beyond this, and produce no sound before they have read
+    /// all of it.
     pub sentence_width_max: usize,
 }
 

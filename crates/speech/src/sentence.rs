@@ -9,24 +9,24 @@ pub struct SpokenSentence {
     pub text: String,
     /// Bytes of the source text from its first spoken character to the end of its last one.
     pub source_bytes: Range<usize>,
-    /// Runs of the text that stand in the source as they are, in order. Characters between them were put in.
+    /// Runs of the text that are verbatim in the source, in order. Characters between them were inserted.
     pub spans: Vec<SpokenSpan>,
 }
 
-/// A run of spoken text that stands in the source text, character for character.
+/// A run of spoken text that is in the source text, character for character.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpokenSpan {
-    /// Its first byte in [`SpokenSentence::text`].
+    /// Offset of its first byte in [`SpokenSentence::text`].
     pub text_byte: usize,
-    /// Its first byte in the source text.
+    /// Offset of its first byte in the source text.
     pub source_byte: usize,
-    /// Its length in the spoken text, in bytes.
+    /// Length of the run, in bytes.
     pub bytes: usize,
 }
 
 impl SpokenSentence {
-    /// The byte of the source text that a byte of the spoken text stands for: where the reading is when an engine
-    /// reports a word. A character that was put in belongs to the one in front of it.
+    /// Offset in the source text of a byte of the spoken text: the reading position when an engine reports a
+    /// word. An inserted character belongs to the one before it.
     ///
     /// ```
     /// let sentences = throughline_speech::sentences("A **bold** word.", Default::default());

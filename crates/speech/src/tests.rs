@@ -14,7 +14,7 @@ fn work(text: &str) -> (usize, usize) {
 }
 
 #[test]
-fn work_is_linear_however_often_markup_fails_to_close() {
+fn work_is_linear_for_unclosed_markup() {
     const REPEATED: usize = 4_000;
     let parts = [
         "`", "`a ", "``a `b ", "[", "[a](", "![", "<a ", "<a b=\"", "<<<[", "$x", "$x ", "\\(", "**a", "_a",

@@ -1,7 +1,8 @@
 //! The bytes of files, in a folder, under the hash of their content.
 //!
-//! No name that anyone gives ever becomes a path: a blob's place is made of the 64 hex digits of its BLAKE3 hash,
-//! `ab/cd/abcd…`. Equal contents are one blob. A blob goes when no file in the catalog needs it any more.
+//! No name from outside ever becomes a path: a blob's path is made of the 64 hex digits of its BLAKE3 hash,
+//! `ab/cd/abcd…`. Equal contents are one blob. A blob is removed when no file in the catalog needs it any
+//! more.
 
 use crate::catalog::Catalog;
 use crate::error::StoreError;
@@ -12,9 +13,9 @@ use std::sync::Arc;
 use tokio::sync::{OwnedRwLockReadGuard, RwLock};
 use tokio::task::spawn_blocking;
 
-/// Where unfinished blobs are.
+/// Subfolder of unfinished blobs.
 const UNFINISHED_FOLDER: &str = "unfinished";
-/// Hashes looked up in the catalog at once.
+/// Hashes per lookup in the catalog.
 const LOOKUP_BATCH: usize = 500;
 /// Bytes gathered before they are written.
 const WRITE_BUFFER_BYTES: usize = 256 << 10;
@@ -36,22 +37,22 @@ impl Default for BlobLimits {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
-    /// The file is too large. Nothing of it was kept.
+    /// The file is too large. Nothing of it was stored.
     #[error("over the limit file_bytes_max of {max}")]
     OverLimit {
         /// The limit, in bytes.
         max: u64,
     },
-    /// There is no room on the disk. Nothing of the file was kept.
+    /// The disk is full. Nothing of the file was stored.
     #[error("the disk is full: {0}")]
     Full(io::Error),
-    /// The bytes on the disk are not those that were kept.
+    /// The bytes on the disk differ from those that were stored.
     #[error("the blob {hash} is damaged")]
     Damaged { hash: String },
-    /// The file system says no.
+    /// Error of the file system.
     #[error("files cannot be kept in {}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
-    /// The catalog could not be asked.
+    /// The catalog could not be queried.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -73,25 +74,27 @@ pub enum BlobError {
 pub struct BlobFolder {
     root: Arc<Path>,
     limits: BlobLimits,
-    /// Shared by those who keep a blob until its file is in the catalog; exclusive for whoever removes one.
+    /// Read lock: a blob whose file is not in the catalog yet. Write lock: removal of blobs.
     in_use: Arc<RwLock<()>>,
 }
 
-/// A blob that is kept. It cannot be collected while this lives: hold it until the file is in the catalog.
+/// A stored blob. It cannot be collected while this value lives: hold it until the file is in the catalog.
 #[derive(Debug)]
 #[must_use = "drop it when the file is in the catalog"]
 pub struct StoredBlob {
-    /// Its name.
+    /// BLAKE3 hash of the content, in hex: the name of the blob.
     pub hash: String,
     pub bytes: u64,
     _not_collected: OwnedRwLockReadGuard<()>,
 }
 
 impl BlobFolder {
-    /// Opens a folder, makes it if it is not there (for its owner only), and removes what a crash left unfinished.
+    /// Opens a folder, creates it if it does not exist (for its owner only), and removes what a crash left
+    /// unfinished.
     ///
     /// # Errors
-    /// The file system says no.
+    ///
+    /// An error of the file system.
     pub async fn open(root: impl Into<PathBuf>, limits: BlobLimits) -> Result<Self, BlobError> {
         let root: PathBuf = root.into();
         let unfinished = root.join(UNFINISHED_FOLDER);
@@ -109,8 +112,8 @@ impl BlobFolder {
         Ok(folder)
     }
 
-    /// A folder that a server may have open, or that is not there yet: for commands beside it, which keep and read blobs
-    /// and collect none.
+    /// Opens a folder that a running server may use, or that does not exist yet: for commands that store and
+    /// read blobs and never collect them.
     pub fn attach(root: impl Into<PathBuf>, limits: BlobLimits) -> Self {
         let root: PathBuf = root.into();
         Self { root: Arc::from(root), limits, in_use: Arc::default() }
@@ -120,10 +123,11 @@ impl BlobFolder {
         self.limits
     }
 
-    /// Keeps bytes that are there as a whole.
+    /// Stores bytes that are complete in memory.
     ///
     /// # Errors
-    /// They are too many, or the file system says no.
+    ///
+    /// They exceed the limit, or an error of the file system.
     pub async fn put(&self, bytes: &[u8]) -> Result<StoredBlob, BlobError> {
         let mut unfinished = self.begin().await?;
         unfinished.write(bytes).await?;
@@ -133,15 +137,17 @@ impl BlobFolder {
     /// Begins a blob whose bytes come in parts.
     ///
     /// # Errors
-    /// The file system says no.
+    ///
+    /// An error of the file system.
     pub async fn begin(&self) -> Result<BlobWriter, BlobError> {
         Ok(BlobWriter { file: self.temp_file().await?, hasher: blake3::Hasher::new(), bytes: 0 })
     }
 
-    /// Begins a text that is put away until there is memory for it. It is never a blob.
+    /// Begins a temporary text that waits on disk until there is memory for it. It never becomes a blob.
     ///
     /// # Errors
-    /// The file system says no.
+    ///
+    /// An error of the file system.
     pub async fn scratch(&self) -> Result<ScratchFile, BlobError> {
         Ok(ScratchFile(self.temp_file().await?))
     }
@@ -152,7 +158,7 @@ impl BlobFolder {
         let (file, path) = self
             .blocking(move |_| {
                 make_folder(&folder)?;
-                // Gone also if nobody waits for it any more.
+                // Removed also if the caller has stopped waiting.
                 let path = TempPath(path);
                 new_private_file(&path.0).map(|file| (file, path))
             })
@@ -163,7 +169,8 @@ impl BlobFolder {
     /// A blob's bytes, compared with their hash; `None` = there is no such blob.
     ///
     /// # Errors
-    /// They are damaged, or the file system says no.
+    ///
+    /// They are damaged, or an error of the file system.
     pub async fn read(&self, hash: &str) -> Result<Option<Vec<u8>>, BlobError> {
         let Some(mut file) = self.file(hash).await? else { return Ok(None) };
         let bytes = self
@@ -179,20 +186,22 @@ impl BlobFolder {
         }
     }
 
-    /// A blob as an open file, to be sent in parts; `None` = there is no such blob. It can be read to its end even if
-    /// the blob is collected meanwhile.
+    /// A blob as an open file, to be sent in parts; `None` = there is no such blob. It can be read to its end
+    /// even if the blob is collected in the meantime.
     ///
     /// # Errors
-    /// The file system says no.
+    ///
+    /// An error of the file system.
     pub async fn file(&self, hash: &str) -> Result<Option<fs::File>, BlobError> {
         let Some(path) = self.path(hash) else { return Ok(None) };
         self.blocking(move |_| ok_if_absent(fs::File::open(path))).await
     }
 
-    /// The same, compared with its hash first, and its size in bytes.
+    /// A blob as an open file, compared with its hash first, with its size in bytes.
     ///
     /// # Errors
-    /// It is damaged, or the file system says no.
+    ///
+    /// It is damaged, or an error of the file system.
     pub async fn checked_file(&self, hash: &str) -> Result<Option<(fs::File, u64)>, BlobError> {
         let Some(mut file) = self.file(hash).await? else { return Ok(None) };
         let (found, file, bytes) = self
@@ -210,15 +219,16 @@ impl BlobFolder {
         }
     }
 
-    /// Removes those of some blobs that no file needs: after files or turns were removed. Returns how many. Waits until
-    /// nobody holds a [`StoredBlob`], so whoever calls it must hold none.
+    /// Removes those of the given blobs that no file needs: after files or turns were removed. Returns their
+    /// number. Waits until every [`StoredBlob`] is dropped, so the caller must hold none.
     ///
     /// # Errors
-    /// The catalog or the file system says no.
+    ///
+    /// An error of the catalog or the file system.
     pub async fn collect(&self, catalog: &dyn Catalog, hashes: &[String]) -> Result<u64, BlobError> {
         let mut removed = 0;
         for batch in hashes.chunks(LOOKUP_BATCH) {
-            // From the question to the removal nobody may count on a blob that is there already.
+            // Between the query and the removal no writer may reuse a blob that exists already.
             let exclusive = Arc::clone(&self.in_use).write_owned().await;
             let needed = catalog.blobs_in_use(batch).await?;
             let paths: Vec<PathBuf> = batch
@@ -240,10 +250,12 @@ impl BlobFolder {
         Ok(removed)
     }
 
-    /// Removes all blobs that no file needs: what a crash between a blob and its file left. Returns how many.
+    /// Removes all blobs that no file needs: leftovers of a crash between a blob and its file. Returns their
+    /// number.
     ///
     /// # Errors
-    /// The catalog or the file system says no.
+    ///
+    /// An error of the catalog or the file system.
     pub async fn sweep(&self, catalog: &dyn Catalog) -> Result<u64, BlobError> {
         let hashes = self.blocking(all_hashes).await?;
         self.collect(catalog, &hashes).await
@@ -280,10 +292,11 @@ pub struct BlobWriter {
 }
 
 impl BlobWriter {
-    /// Adds bytes.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// There are too many by now, or the file system says no. The blob can then only be dropped.
+    ///
+    /// They exceed the limit, or an error of the file system. The blob can then only be dropped.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         let max = self.file.folder.limits.file_bytes_max;
         self.bytes = self.bytes.saturating_add(bytes.len() as u64);
@@ -295,10 +308,11 @@ impl BlobWriter {
         self.file.write(bytes).await
     }
 
-    /// Keeps what has come.
+    /// Stores the bytes written so far as a blob.
     ///
     /// # Errors
-    /// The file system says no; nothing is kept.
+    ///
+    /// An error of the file system; nothing is stored.
     pub async fn finish(mut self) -> Result<StoredBlob, BlobError> {
         self.file.flush().await?;
         let Self { file: TempFile { folder, file, path: temp_path, .. }, hasher, bytes } = self;
@@ -322,18 +336,20 @@ impl BlobWriter {
 pub struct ScratchFile(TempFile);
 
 impl ScratchFile {
-    /// Adds bytes.
+    /// Appends bytes.
     ///
     /// # Errors
-    /// The file system says no. What was written can then not be read.
+    ///
+    /// An error of the file system. The bytes written so far can then not be read.
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), BlobError> {
         self.0.write(bytes).await
     }
 
-    /// These bytes and all that was written behind them.
+    /// The given bytes followed by all bytes of the file.
     ///
     /// # Errors
-    /// The file system says no.
+    ///
+    /// An error of the file system.
     pub async fn read_after(mut self, mut bytes: Vec<u8>) -> Result<Vec<u8>, BlobError> {
         self.0.flush().await?;
         let path = self.0.path.0.clone();
@@ -347,11 +363,11 @@ impl ScratchFile {
     }
 }
 
-/// A file that is gone when this is dropped, and is written in large pieces.
+/// A file that is written in large pieces and removed on drop.
 #[derive(Debug)]
 struct TempFile {
     folder: BlobFolder,
-    /// `None` after a failure: what is there is worth nothing then.
+    /// `None` after a failure: the content is then incomplete.
     file: Option<fs::File>,
     buffer: Vec<u8>,
     path: TempPath,
@@ -380,7 +396,8 @@ struct TempPath(PathBuf);
 
 impl Drop for TempPath {
     fn drop(&mut self) {
-        // It may have become the blob. What cannot be removed now is removed when the folder is opened.
+        // The file may have become the blob. A file that cannot be removed now is removed when the folder is
+        // opened.
         let _removed = fs::remove_file(&self.0);
     }
 }

@@ -2,7 +2,7 @@
 
 /// Error of a store. Nothing of a refused change has been written.
 ///
-/// A row that is absent, or belongs to another user, is no error: it is `None` or the like.
+/// A row that is absent, or belongs to another user, is not an error: the method returns `None` or the like.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -13,7 +13,7 @@ pub enum StoreError {
         field: &'static str,
         why: String,
     },
-    /// Something with this id is there already.
+    /// An item with this id exists already.
     #[error("there is already a {what} with this id")]
     Exists { what: &'static str },
     /// A limit would be crossed.
@@ -21,38 +21,38 @@ pub enum StoreError {
     OverLimit {
         /// Name of the limit.
         limit: &'static str,
-        /// Its value.
+        /// Value of the limit.
         max: u64,
     },
-    /// Too much of it is asked for at the same time, or it takes too long. The same may be answered a little later.
+    /// Too many requests at the same time, or the request takes too long. A retry a little later may succeed.
     #[error("over the limit {limit} of {max}")]
     Busy {
         /// Name of the limit.
         limit: &'static str,
-        /// Its value.
+        /// Value of the limit.
         max: u64,
     },
-    /// There is no room on the disk. What is stored can be read.
+    /// The disk is full. Stored data can be read.
     #[error("the disk is full: {why}")]
     DiskFull { why: String },
-    /// The store takes no changes at the moment. What is stored can be read.
+    /// The store accepts no changes at the moment. Stored data can be read.
     #[error("the store is read-only: {why}")]
     ReadOnly { why: String },
     /// The data on the disk is damaged.
     #[error("the store is damaged: {why}")]
     Corrupt { why: String },
-    /// The store is gone, or did something that it must not.
+    /// The store has failed or violated its contract.
     #[error("the store failed: {why}")]
     Failed { why: String },
 }
 
 impl StoreError {
-    /// An [`Invalid`](Self::Invalid) value.
+    /// Makes an [`Invalid`](Self::Invalid) error.
     pub fn invalid(field: &'static str, why: impl Into<String>) -> Self {
         Self::Invalid { field, why: why.into() }
     }
 
-    /// The store failed.
+    /// Makes a [`Failed`](Self::Failed) error.
     pub fn failed(why: impl ToString) -> Self {
         Self::Failed { why: why.to_string() }
     }

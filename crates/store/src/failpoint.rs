@@ -1,12 +1,13 @@
-//! Points at which a test lets the process die, and rules that a test disables to see itself fail.
+//! Points at which a test kills the process, and rules that a test disables to prove that it can fail.
 //!
 //! Without the feature `failpoints` nothing of this is in a program: every function is empty, every rule holds.
 //!
-//! - `THROUGHLINE_DIE_AT=durable:tool_start:3`: the process is gone, without a word to anyone, when it comes by this place
-//!   for the third time. Places are `appending:KIND` (a batch with an event of this kind is on its way to the log),
-//!   `durable:KIND` (the log has just acknowledged it), and the names in the driver.
-//! - `THROUGHLINE_STANDS_AT=durable:tool_input:2`: whoever comes by there stands still for ever and says so on stderr, while
-//!   others go on, until the test kills the process: a disk that hangs before the machine dies.
+//! - `THROUGHLINE_DIE_AT=durable:tool_start:3`: the process exits without any cleanup when it reaches this
+//!   point for the third time. Points are `appending:KIND` (a batch with an event of this kind is on its way
+//!   to the log), `durable:KIND` (the log has just acknowledged it), and the names in the driver.
+//! - `THROUGHLINE_STANDS_AT=durable:tool_input:2`: the thread that reaches this point blocks forever and
+//!   reports it on stderr, while other threads continue, until the test kills the process: a disk that hangs
+//!   before the machine dies.
 //! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`SafetyRule`].
 
 use crate::log::LogBatch;
@@ -40,7 +41,7 @@ impl SafetyRule {
     }
 }
 
-/// True once somebody stands still at a point for ever: from then on nothing reaches the disk of a log that leaves out
+/// True once a thread blocks at a point: from then on nothing reaches the disk of a log that leaves out
 /// [`SafetyRule::LogFirst`].
 #[inline]
 pub(crate) fn stands_still() -> bool {
@@ -50,7 +51,8 @@ pub(crate) fn stands_still() -> bool {
     false
 }
 
-/// A batch on its way to the log: one place for each kind in it, now and when it is durable.
+/// A batch on its way to the log: one point for each kind of event in it, before the append and after the
+/// acknowledgement.
 #[derive(Debug, Default)]
 pub struct BatchFailpoints {
     #[cfg(feature = "failpoints")]
@@ -58,7 +60,7 @@ pub struct BatchFailpoints {
 }
 
 impl BatchFailpoints {
-    /// It is handed to the log.
+    /// Points `appending:KIND` of a batch that is handed to the log.
     #[inline]
     pub fn before_append(batch: &LogBatch) -> Self {
         #[cfg(feature = "failpoints")]
@@ -74,7 +76,7 @@ impl BatchFailpoints {
         }
     }
 
-    /// The log has acknowledged it, and nobody has acted on that yet.
+    /// Points `durable:KIND`: the log has acknowledged the batch, and nothing has acted on that yet.
     #[inline]
     pub fn after_ack(self) {
         #[cfg(feature = "failpoints")]
@@ -122,7 +124,7 @@ mod enabled {
         }
     }
 
-    /// Never returns; the tasks that this thread was about to run go to other threads.
+    /// Blocks forever; the tasks that this thread was about to run move to other threads.
     fn stand_still(name: &str, kind: &str) {
         STANDS.store(true, Ordering::Relaxed);
         eprintln!("{STANDING} {name}:{kind}");

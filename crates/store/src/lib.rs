@@ -1,4 +1,5 @@
-//! The log of turns: what has been appended is what happened, and whoever watches a turn is a cursor in it.
+//! The log of turns: the appended records define what happened, and every viewer of a turn is a cursor in its
+//! log.
 //!
 //! This crate never interprets an event. It knows a record's sequence number, its kind (to know the last one) and its
 //! [`Durability`]; the payload is bytes. It never repairs: a gap, a repetition or a former owner is refused.
@@ -69,7 +70,7 @@ pub use blobs::{BlobError, BlobFolder, BlobLimits, BlobWriter, ScratchFile, Stor
 // The log in memory.
 pub use memory::{MemoryLimits, MemoryLog};
 
-// Log and catalog in one SQLite file, and commands beside a server that has it open.
+// Log and catalog in one SQLite file, and commands that work on it while a server has it open.
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
     LastShutdown, SqliteEditor, SqliteFileLock, SqliteFileState, SqliteOpenError, SqliteReader,

@@ -36,7 +36,7 @@ pub struct LogRecord {
 }
 
 impl LogRecord {
-    /// A record.
+    /// Makes a record.
     pub fn new(
         seq: u64,
         kind: impl Into<Cow<'static, str>>,
@@ -52,7 +52,7 @@ impl LogRecord {
 pub struct ProviderStateRecord {
     /// The step that it belongs to.
     pub step: u32,
-    /// Never looked into.
+    /// Opaque to the store.
     pub payload: Bytes,
 }
 
@@ -67,13 +67,13 @@ pub struct LogBatch {
     pub urgency: AppendUrgency,
 }
 
-/// Urgency of an append: a deferrable one lets others gather, so that a busy log writes many of them at once. Ordered: a group
-/// written at once is as urgent as the most urgent of it.
+/// Urgency of an append: a deferrable one waits for others, so that a busy log writes many of them together.
+/// Ordered: a group is as urgent as the most urgent append in it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum AppendUrgency {
-    /// More of what is being shown: some milliseconds change nothing.
+    /// More of a text that is being shown: a delay of some milliseconds does not matter.
     Batched,
-    /// Somebody waits for it, or something begins behind it.
+    /// A caller waits for the acknowledgement, or an action follows it.
     #[default]
     Immediate,
 }
@@ -89,28 +89,28 @@ impl From<Vec<LogRecord>> for LogBatch {
 pub struct TurnClaim {
     /// To be shown with each append.
     pub epoch: OwnerEpoch,
-    /// The last record there is; 0 = none. The next append begins behind it.
+    /// Number of the last record; 0 = none. The next append begins after it.
     pub last_seq: u64,
 }
 
-/// The records up to `last_seq` are as durable as they asked to be.
+/// Acknowledges that the records up to `last_seq` have the durability that they requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppendAck {
     /// Number of the last record of the batch.
     pub last_seq: u64,
 }
 
-/// Why a log refused. Nothing of a refused batch has been written.
+/// Refusal of a log. Nothing of a refused batch has been written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LogError {
-    /// There is no such turn, or it has been forgotten.
+    /// The turn does not exist, or has been deleted.
     #[error("there is no turn `{turn}` in the log")]
     UnknownTurn {
-        /// The turn asked for.
+        /// Id of the requested turn.
         turn: String,
     },
-    /// Someone else has claimed the turn since: stop all side effects and discard the machine.
+    /// Another owner has claimed the turn since: stop all side effects and discard the machine.
     #[error("turn `{turn}` now belongs to epoch {current}; epoch {given} has been fenced off")]
     Fenced {
         turn: String,
@@ -131,12 +131,12 @@ pub enum LogError {
     /// The turn already has its last record.
     #[error("turn `{turn}` has ended; nothing can follow")]
     Ended { turn: String },
-    /// The cursor is ahead of the log: after a power cut the last records of class [`Durability::Process`] may be gone
-    /// although a viewer has seen them. It needs a snapshot.
+    /// The cursor is ahead of the log: after a power cut the last records of class [`Durability::Process`]
+    /// may be lost although a viewer has seen them. It needs a snapshot.
     #[error("turn `{turn}` ends at seq {last_seq}; there is nothing behind {after}")]
     Ahead {
         turn: String,
-        /// The number that was read behind.
+        /// Cursor position of the reader.
         after: u64,
         /// The last number there is.
         last_seq: u64,
@@ -145,13 +145,13 @@ pub enum LogError {
     #[error("records of turn `{turn}` around seq {after} have been merged")]
     CursorInsideMerge {
         turn: String,
-        /// The number that was read behind.
+        /// Cursor position of the reader.
         after: u64,
     },
-    /// The records that should replace those of a turn do not stand for them.
+    /// The records that should replace those of a turn do not cover the same numbers.
     #[error("the merged records of turn `{turn}` do not stand for the whole: {why}")]
     InvalidMerge { turn: String, why: &'static str },
-    /// There is too little room for a new turn. Those that run can finish.
+    /// Too little space for a new turn. Running turns can finish.
     #[error("there is no room for a new turn: {why}")]
     NoRoom { why: String },
     /// The turn is over a limit of this log.
@@ -169,7 +169,7 @@ pub enum LogError {
 /// Another server that a turn belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TurnOwner {
-    /// Its machine, its process, and its number in the database.
+    /// Machine, process, and number in the database.
     pub name: String,
     pub lease: OwnerLease,
 }
@@ -177,11 +177,11 @@ pub struct TurnOwner {
 /// State of the lease of a [`TurnOwner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OwnerLease {
-    /// It does.
+    /// The lease is valid.
     Held,
-    /// It has not said so since, in milliseconds since 1970; `None` = for more than a day.
+    /// The lease ran out at this time, in milliseconds since 1970; `None` = more than a day ago.
     Expired {
-        /// By the clock of the database.
+        /// Time by the clock of the database.
         since: Option<i64>,
     },
 }
@@ -218,8 +218,9 @@ pub trait Log: Send + Sync {
     /// Becomes the owner of a turn, new or old, and fences off the owner before.
     async fn claim(&self, turn: &str) -> Result<TurnClaim, LogError>;
 
-    /// Becomes the first owner of a turn whose id the caller has just minted, so that nobody else can know it. A log may
-    /// write what it needs for that with the first append; until then a restart knows nothing of the turn.
+    /// Becomes the first owner of a turn whose id the caller has just minted, so that no other process can
+    /// know it. A log may record this together with the first append; until then the turn does not survive a
+    /// restart.
     async fn begin(&self, turn: &str) -> Result<TurnClaim, LogError> {
         self.claim(turn).await
     }
@@ -227,23 +228,25 @@ pub trait Log: Send + Sync {
     /// Appends a batch. An empty one is acknowledged without effect.
     async fn append(&self, turn: &str, epoch: OwnerEpoch, batch: LogBatch) -> Result<AppendAck, LogError>;
 
-    /// At most `records_max` records with a number above `after` (0 = from the beginning), oldest first. Does not wait.
-    /// A number behind the end is [`LogError::Ahead`]; one inside a merged run is [`LogError::CursorInsideMerge`].
+    /// At most `records_max` records with a number above `after` (0 = from the beginning), oldest first. Does
+    /// not wait. A number after the end is [`LogError::Ahead`]; one inside a merged run is
+    /// [`LogError::CursorInsideMerge`].
     async fn read(&self, turn: &str, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError>;
 
-    /// Everything that was written beside the turn, oldest first.
+    /// All provider-state records of the turn, oldest first.
     async fn read_provider_state(&self, turn: &str) -> Result<Vec<ProviderStateRecord>, LogError>;
 
-    /// A cursor behind `after` that follows the turn to its end. A number behind the end is [`LogError::Ahead`].
+    /// A cursor after `after` that follows the turn to its end. A number after the end is
+    /// [`LogError::Ahead`].
     async fn tail(&self, turn: &str, after: u64) -> Result<Box<dyn LogTail>, LogError>;
 
-    /// Checks that a new turn may begin: [`LogError::NoRoom`] or [`LogError::StoreFailure`] if the log could not
-    /// bear it. Turns that run go on meanwhile. Asked before each turn, so it must be cheap.
+    /// Checks that a new turn may begin: [`LogError::NoRoom`] or [`LogError::StoreFailure`] if the log has no
+    /// room for it. Running turns continue in either case. Called before each turn, so it must be cheap.
     fn accepts_new_turns(&self) -> Result<(), LogError> {
         Ok(())
     }
 
-    /// Reads something and writes something, to find out whether both go: an error, or an answer that does not come, says
+    /// Reads something and writes something, to check that both work: an error, or a missing answer, shows
     /// that they do not. Waits for no disk.
     async fn probe(&self) -> Result<(), LogError> {
         self.accepts_new_turns()
@@ -252,8 +255,8 @@ pub trait Log: Send + Sync {
     /// Turns that have been claimed and have not ended, in order of their ids.
     async fn open_turns(&self) -> Result<Vec<String>, LogError>;
 
-    /// The other server that a turn which has not ended belongs to; `None`: it is this one's, or nobody's. A log of one
-    /// process has no others.
+    /// Other server that a turn without an end belongs to; `None`: the turn belongs to this server, or has no
+    /// owner. A log of one process has no others.
     async fn remote_owner(&self, _turn: &str) -> Result<Option<TurnOwner>, LogError> {
         Ok(None)
     }
@@ -268,7 +271,8 @@ pub trait Log: Send + Sync {
     /// is checked.
     async fn compact(&self, turn: &str, merge: MergeFn) -> Result<(), LogError>;
 
-    /// Deletes all records of a turn and what is beside it; whoever still writes it is refused. Unknown turns are none.
+    /// Deletes all records of a turn and its provider state; later appends by its owner are refused. An
+    /// unknown turn is not an error.
     async fn delete(&self, turn: &str) -> Result<(), LogError>;
 }
 
@@ -296,7 +300,7 @@ pub(crate) async fn merge_records(
     Ok(merged)
 }
 
-/// Checks that merged records stand for the whole of a turn.
+/// Checks that merged records cover exactly the numbers of a turn.
 pub(crate) fn check_merge(turn: &str, before: &[LogRecord], after: &[LogRecord]) -> Result<(), LogError> {
     let invalid = |why| Err(LogError::InvalidMerge { turn: turn.to_owned(), why });
     if before.last().map(|record| record.seq) != after.last().map(|record| record.seq) {
@@ -318,10 +322,11 @@ impl From<StoreError> for LogError {
     }
 }
 
-/// One viewer's place in a turn. It holds no queue: it reads on from its own number, however late it comes.
+/// One viewer's position in a turn. It holds no queue: it reads from its own number on, even if it is far
+/// back.
 #[async_trait]
 pub trait LogTail: Send {
-    /// Waits for records behind the last one given, at least one; `None` after the last record of the turn.
+    /// Waits for at least one record after the last one returned; `None` after the last record of the turn.
     /// Dropping the future loses nothing.
     async fn next(&mut self) -> Result<Option<Vec<LogRecord>>, LogError>;
 }

@@ -12,12 +12,12 @@ use tokio::sync::watch;
 /// Limits of a [`MemoryLog`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryLimits {
-    /// Ended turns kept for late readers; the one that ended first goes first. A reader that is already following a
-    /// turn keeps it. Default 1,024.
+    /// Ended turns that are held for late readers; the one that ended first is dropped first. A reader that
+    /// is already following a turn still reads it to the end. Default 1,024.
     pub ended_turns_max: usize,
     /// Payload of one turn, in bytes. Default 256 MiB.
     pub turn_bytes_max: usize,
-    /// Records given to a tail at once, so that a late viewer does not clone a whole turn. Default 512.
+    /// Records per read of a tail, so that a late viewer does not clone a whole turn. Default 512.
     pub tail_records_max: usize,
 }
 
@@ -207,7 +207,8 @@ impl MemoryTurn {
         let state = lock(&self.state);
         self.check_not_ahead(after, state.last_seq())?;
         let from = state.records.partition_point(|record| record.seq <= after);
-        // Numbers are dense until records are merged: then only the last number of each merged run is a place.
+        // Numbers are dense until records are merged: then only the last number of each merged run is a valid
+        // position.
         let before = from.checked_sub(1).map_or(0, |last| state.records[last].seq);
         if before != after {
             return Err(LogError::CursorInsideMerge { turn: self.id.clone(), after });

@@ -1,4 +1,5 @@
-//! Servers of one database among each other: requests for turns that another one runs, and turns whose server is gone.
+//! Communication between servers of one database: requests for turns that another one runs, and turns whose
+//! server has died.
 
 use crate::catalog::OpenTurn;
 use crate::error::StoreError;
@@ -15,7 +16,7 @@ pub struct PeerRequestId(pub i64);
 pub struct PeerRequest {
     pub id: PeerRequestId,
     pub turn: String,
-    /// Never looked into.
+    /// Opaque to the store.
     pub request: Bytes,
 }
 
@@ -25,10 +26,10 @@ pub struct PeerRequest {
 /// first, the next owner takes it.
 #[async_trait]
 pub trait PeerServers: Send + Sync {
-    /// Stores a request for whoever runs this turn.
+    /// Stores a request for the server that runs this turn.
     async fn send(&self, turn: &str, request: Bytes) -> Result<PeerRequestId, StoreError>;
 
-    /// The reply to a request, once; `None`: there is none yet.
+    /// Reply to a request, returned once; `None`: no reply yet.
     async fn receive(&self, id: PeerRequestId) -> Result<Option<Bytes>, StoreError>;
 
     /// Takes a request back. `false`: a server that runs has taken it, and is about to reply or has.
@@ -40,8 +41,8 @@ pub trait PeerServers: Send + Sync {
     /// Replies to a request that was taken.
     async fn reply(&self, id: PeerRequestId, reply: Bytes) -> Result<(), StoreError>;
 
-    /// Becomes the owner of one turn without an end whose server is gone, the oldest; `None`: there is none. Servers that
-    /// ask at once get different ones.
+    /// Claims the oldest turn without an end whose server has died; `None`: there is none. Servers that call
+    /// this at the same time get different turns.
     async fn claim_orphan(&self) -> Result<Option<OpenTurn>, StoreError>;
 
     /// Changes when there may be a request or a reply. It may miss one: look now and then anyway.

@@ -3,11 +3,11 @@
 /// Health of the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreHealth {
-    /// It takes whatever comes.
+    /// All requests are accepted.
     Healthy,
-    /// Running turns go on while there is room for them; nothing new is taken.
+    /// Running turns continue while space is left; new turns are refused.
     ReadOnly { why: String },
-    /// Nothing can be written; what is there may be readable.
+    /// Writes fail; stored data may be readable.
     Unavailable { why: String },
 }
 
@@ -24,7 +24,7 @@ pub struct LoggedTurn {
 pub struct StoreStats {
     /// Transactions committed.
     pub commits: u64,
-    /// Of these, those that waited for the disk.
+    /// Transactions that waited for the disk.
     pub fsyncs: u64,
     /// Records appended.
     pub events: u64,
@@ -37,6 +37,6 @@ pub struct StoreStats {
     pub turns: usize,
     /// Bytes that viewers can read from memory.
     pub ring_bytes: usize,
-    /// Searches that were interrupted because nobody waited for them any more, or for too long.
+    /// Searches that were interrupted because their caller stopped waiting, or because they took too long.
     pub searches_abandoned: u64,
 }

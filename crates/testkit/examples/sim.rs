@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 use throughline_testkit::sim::{self, SimFailure, SimMutant, SimOptions, SimSummary};
 
-/// Seeds that a thread takes at once.
+/// Seeds that a thread takes in one batch.
 const BATCH: u64 = 250;
 /// Seeds within which a broken rule has to be noticed.
 const MUTANT_SEEDS_MAX: u64 = 2_000;

@@ -14,12 +14,12 @@ use tokio::time::Instant;
 #[derive(Clone, Debug)]
 pub struct FakeClock {
     set: Arc<AtomicI64>,
-    /// Since when tokio's time is added, if it is.
+    /// Time from which tokio's time is added, if it is.
     tokio_start: Option<Instant>,
 }
 
 impl FakeClock {
-    /// Stands still at this moment, in milliseconds since 1970.
+    /// A clock stopped at this moment, in milliseconds since 1970.
     pub fn at(now_ms: i64) -> Self {
         Self { set: Arc::new(AtomicI64::new(now_ms)), tokio_start: None }
     }
@@ -47,7 +47,7 @@ mod tests {
     use std::time::Duration;
 
     #[tokio::test(start_paused = true)]
-    async fn it_goes_with_tokio_only_if_it_is_to() {
+    async fn fake_clock_follows_tokio_only_if_requested() {
         let (still, going) = (FakeClock::at(1_000), FakeClock::with_tokio(1_000));
         tokio::time::advance(Duration::from_millis(250)).await;
         let copy = going.clone();

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_words_with_their_space_or_two_wide_characters() {
+    fn tokens_are_words_or_pairs_of_wide_characters() {
         let check = |text: &str, expected: &[&str]| assert_eq!(split_deltas(text, None), expected, "{text}");
         check("", &[]);
         check("It is 21 °C.", &["It", " is", " 21", " °", "C", "."]);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_of_a_given_size_fall_between_characters() {
+    fn deltas_of_a_given_size_end_between_characters() {
         assert_eq!(split_deltas("气温 21", Some(2)), ["气温", " 2", "1"]);
         assert_eq!(split_deltas("{}", Some(0)), ["{", "}"], "a size of 0 reads as 1");
         assert!(split_deltas("", Some(3)).iter().all(|p| p.is_empty()));

@@ -9,20 +9,20 @@ use std::collections::VecDeque;
 /// Default number of exchanges in memory; older ones are dropped. A demo that runs for days must not grow.
 pub const EXCHANGES_RETAINED_MAX: usize = 1_000;
 
-/// One request and what became of it.
+/// One request and its result.
 #[derive(Clone, Debug)]
 pub struct HttpExchange {
-    /// Its number, from 1.
+    /// Number of the exchange, from 1.
     pub number: u64,
-    /// As it came in.
+    /// Request as received.
     pub request: ReceivedRequest,
-    /// As it was understood; `None` if it was refused or is no model call.
+    /// Request as parsed; `None` if it was refused or is not a model call.
     pub seen: Option<SeenRequest>,
     /// The dialect, if it was a model call.
     pub dialect: Option<FakeDialect>,
-    /// Why it was refused.
+    /// Reason of the refusal.
     pub violation: Option<String>,
-    /// The status that it was answered with; `None` before that.
+    /// Status of the response; `None` before it.
     pub status: Option<u16>,
     /// Bytes of the body that were handed to the socket.
     pub sent: u64,
@@ -48,7 +48,7 @@ pub enum ExchangeEnd {
 pub struct RequestViolation {
     /// The number of the request, from 1.
     pub request: u64,
-    /// The dialect.
+    /// Dialect of the request.
     pub dialect: FakeDialect,
     /// In the provider's words.
     pub message: String,

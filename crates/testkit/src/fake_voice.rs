@@ -1,4 +1,4 @@
-//! A server of OpenAI's audio API: it hums each text, writes down what it was given, and reads out a fixed transcript.
+//! A server of OpenAI's audio API: it hums each text, records the requests, and returns a fixed transcript.
 
 use crate::http::{self, FakeConnection, ReceivedRequest};
 use crate::voice;
@@ -23,8 +23,8 @@ const REFUSED: &str = "refused";
 
 /// Starts fake voices.
 ///
-/// A text that contains `endless` is begun and never ended; one that contains `refused` is refused with the request's key
-/// in the message, as careless servers do.
+/// A text that contains `endless` is begun and never ended; one that contains `refused` is refused with the
+/// request's key in the message, as some real servers do.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -45,7 +45,7 @@ pub struct FakeVoiceHandle {
     shared: Arc<VoiceState>,
 }
 
-/// A text that a fake voice was given to speak.
+/// A text that a fake voice was asked to speak.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpokenRequest {
     /// The text.
@@ -111,7 +111,7 @@ impl FakeVoiceHandle {
         lock(&self.shared.heard).clone()
     }
 
-    /// Waits until so many texts were left by their clients.
+    /// Waits until this many texts were abandoned by their clients.
     pub async fn abandoned(&self, count: usize) {
         let mut abandoned = self.shared.abandoned.subscribe();
         // The sender lives as long as this handle.
@@ -203,7 +203,7 @@ async fn speak(
         let body = serde_json::json!({ "error": { "message": message, "type": "invalid_request_error" } });
         return write_whole(connection, 400, "application/json", body.to_string().as_bytes()).await;
     }
-    // Whatever was asked for, samples are what it gives, under the name that was asked for.
+    // The response is always samples, under the requested name.
     let content_type = match body["response_format"].as_str() {
         Some("wav") => "audio/wav",
         Some("pcm") => "audio/pcm",

@@ -32,7 +32,7 @@ impl ReceivedRequest {
     }
 }
 
-/// Why no request could be read.
+/// Reason why no request could be read.
 #[derive(Debug)]
 pub(crate) enum ReadError {
     /// The client has disconnected, or closed the connection between two requests.
@@ -47,7 +47,7 @@ impl From<io::Error> for ReadError {
     }
 }
 
-/// A connection with what was read ahead.
+/// A connection with the bytes read ahead.
 pub(crate) struct FakeConnection {
     pub stream: TcpStream,
     pub read_ahead: Vec<u8>,
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_line_and_headers_are_read() {
+    fn request_line_and_headers_are_parsed() {
         let head = b"POST /v1beta/models/m:generateContent?alt=sse HTTP/1.1\r\nHost: a\r\nX-Key:  v \r\n";
         let request = parse_head(&head[..head.len() - 2]).expect("legal");
         assert_eq!(request.path, "/v1beta/models/m:generateContent");
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_http_is_refused() {
+    fn malformed_request_head_is_rejected() {
         for head in [&b"GET /"[..], b"GET / HTTP/2", b"GET / HTTP/1.1\r\nnocolon", b"\xff\xfe / HTTP/1.1"] {
             assert!(matches!(parse_head(head), Err(ReadError::Malformed(_))), "{head:?}");
         }

@@ -14,8 +14,9 @@
 //! # Ok::<(), std::io::Error>(()) }).unwrap();
 //! ```
 //!
-//! It never uses the encoders and decoders of `throughline-wire` for what it sends and reads, so that one bug cannot
-//! hide in both. It never leaves loopback by itself, and is never clever: the demo model is a script and says so.
+//! It never uses the encoders and decoders of `throughline-wire` for what it sends and reads, so that one bug
+//! cannot hide in both. It never leaves loopback, and has no intelligence: the demo model is a script and
+//! tells the user so.
 
 pub mod clock;
 mod deltas;

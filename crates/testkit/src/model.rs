@@ -6,9 +6,9 @@ use crate::seen::SeenRequest;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// A fake model: a function from what was asked to what is done.
+/// A fake model: a function from a request to a script.
 ///
-/// `reply` must return at once (silence is a move of the script) and may be called from several tasks.
+/// `reply` must return immediately (silence is a move of the script) and may be called from several tasks.
 ///
 /// ```
 /// use throughline_testkit::{FakeModel, ModelScript, SeenRequest};

@@ -387,7 +387,7 @@ fn estimated_tokens(seen: &SeenRequest) -> u64 {
     seen.body.to_string().len() as u64 / 4 + 1
 }
 
-/// The same beats up to a byte, then a break. A body that is shorter stays as it is.
+/// The steps up to a byte, then a break. A shorter body stays as it is.
 fn break_at(steps: Vec<ResponseStep>, cut: BodyCut) -> Vec<ResponseStep> {
     let mut bytes_left = cut.byte;
     let mut sent = Vec::new();

@@ -57,7 +57,7 @@ pub struct ScenarioRules {
     answer_counts: AnswerCounts,
 }
 
-/// Counters of the rules of one server: not part of what the rules say, and begun afresh in a copy.
+/// Counters of the rules of one server: not part of the rules themselves, and reset in a copy.
 #[derive(Debug, Default)]
 struct AnswerCounts(Mutex<Vec<u32>>);
 
@@ -96,7 +96,7 @@ pub struct ScenarioRule {
     /// Number of requests that it answers before it no longer applies; absent = all.
     #[serde(default)]
     pub times: Option<u32>,
-    /// The answer.
+    /// Script of the answer.
     pub then: ModelScript,
 }
 
@@ -116,7 +116,7 @@ pub struct RuleCondition {
     pub result_of: Option<String>,
     /// One of the newest results contains this, in any case.
     pub result_contains: Option<String>,
-    /// The model's name; `*` stands for anything.
+    /// Name of the model; `*` stands for anything.
     pub model: Option<String>,
     /// Tools may be called (or: may not).
     pub may_call: Option<bool>,
@@ -151,7 +151,7 @@ fn must_call(seen: &SeenRequest) -> bool {
     matches!(seen.tool_choice, SeenChoice::Required | SeenChoice::Named(_))
 }
 
-/// `*` stands for any text.
+/// True if a text matches a pattern in which `*` stands for any text.
 fn wildcard_match(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut left) = text.strip_prefix(head) else { return false };
@@ -174,9 +174,9 @@ impl ScenarioRules {
         Self { rules, ..Self::default() }
     }
 
-    /// Everything that can go wrong, by a word in the user's message: `two tools`, `denied`, `failing`, `unknown`,
-    /// `malformed`, `cut`, `reset`, `stall`, `busy`, ... as in `scenarios/trouble.toml` of this crate. It calls the
-    /// demo's tools.
+    /// Rules for every failure, selected by a word in the user's message: `two tools`, `denied`, `failing`,
+    /// `unknown`, `malformed`, `cut`, `reset`, `stall`, `busy`, ... as in `scenarios/trouble.toml` of this
+    /// crate. It calls the demo's tools.
     pub fn trouble() -> Self {
         // The file is part of the program; a test reads it.
         Self::parse(include_str!("../scenarios/trouble.toml")).unwrap_or_default()
@@ -256,7 +256,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_anything() {
+    fn star_matches_any_text() {
         for (pattern, text, expected) in [
             ("gpt-*", "gpt-5", true),
             ("*", "", true),

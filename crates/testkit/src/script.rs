@@ -14,7 +14,7 @@ pub use crate::vendor_refusal::UpstreamVendor;
 /// The answer to one request. Written in any dialect by [`crate::dialect`], played over a socket by
 /// [`crate::server`].
 ///
-/// A script that names no [`ScriptMove::Finish`] finishes by itself: `tool_calls` if it called, else `stop`. In a scenario
+/// A script without a [`ScriptMove::Finish`] gets one: `tool_calls` if it called, else `stop`. In a scenario
 /// file a script is a table with these fields, or just the list of moves.
 ///
 /// ```
@@ -34,7 +34,7 @@ pub struct ModelScript {
     pub pace: ReplyPace,
     /// Silence before the first byte of the response, in milliseconds.
     pub first_byte_ms: u64,
-    /// Break the body at a byte offset, whatever the moves say.
+    /// Breaks the body at a byte offset, independently of the moves.
     pub cut: Option<BodyCut>,
     /// Answer with this instead of a generation.
     pub http: Option<HttpAnswer>,
@@ -90,14 +90,14 @@ pub enum ScriptMove {
     Say(SpeechMove),
     /// Reasoning, signed where the dialect signs it.
     Think(SpeechMove),
-    /// Sound with its transcript, a word at a time; text where the dialect has no sound. It hums and says no words.
+    /// Sound with its transcript, a word at a time; text where the dialect has no sound. The sound is a hum.
     Speak(SpeechMove),
     /// One tool call, complete before the next move.
     Call(CallMove),
     /// A call that is opened, gets these arguments and is never closed: usually half of them, before a break.
     /// Nothing where the dialect sends calls whole.
     HalfCall(CallMove),
-    /// Several calls whose fragments come in turns (quirk T14); one after the other where the dialect has no fragments.
+    /// Several calls whose fragments come in turns; one after the other where the dialect has no fragments.
     Parallel(Vec<CallMove>),
     /// Token counts; without it they are estimated. Comes before `finish`.
     Usage(TokenCounts),
@@ -105,7 +105,7 @@ pub enum ScriptMove {
     Finish(ScriptFinish),
     /// Bytes of the body as they are, framing included.
     Raw(String),
-    /// So many bytes of noise: not UTF-8, not JSON, no line ends; the same every time.
+    /// This many bytes of noise: not UTF-8, not JSON, no line ends; the same every time.
     Garbage(u32),
     /// A sign of life: SSE comment, Anthropic `ping`, or nothing where the dialect has none.
     Ping,
@@ -119,7 +119,7 @@ pub enum ScriptMove {
     End,
     /// The connection is closed here in mid-body (FIN without the last chunk).
     Cut,
-    /// Nothing more comes; the connection stays open until the client leaves.
+    /// No more data; the connection stays open until the client closes it.
     Stall,
     /// The connection is reset here (RST).
     Reset,
@@ -130,9 +130,9 @@ pub enum ScriptMove {
 pub struct SpeechMove {
     /// The text.
     pub text: String,
-    /// Characters per delta; absent = as the script's pace says.
+    /// Characters per delta; absent = the script's pace.
     pub chunk_chars: Option<usize>,
-    /// Deltas per second; absent = as the script's pace says.
+    /// Deltas per second; absent = the script's pace.
     pub tokens_per_second: Option<f64>,
 }
 
@@ -188,7 +188,7 @@ pub struct CallMove {
     /// The id; absent = minted in the dialect's style, unique on this upstream.
     #[serde(default)]
     pub id: Option<String>,
-    /// Characters per argument fragment; absent = as the script's pace says.
+    /// Characters per argument fragment; absent = the script's pace.
     #[serde(default)]
     pub fragment_chars: Option<usize>,
 }
@@ -213,17 +213,17 @@ impl CallMove {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TokenCounts {
-    /// Of the prompt.
+    /// Prompt tokens.
     pub input: Option<u64>,
-    /// Generated, reasoning included.
+    /// Generated tokens, including reasoning.
     pub output: Option<u64>,
-    /// Of the prompt, from a cache.
+    /// Prompt tokens read from a cache.
     pub cached: Option<u64>,
-    /// Generated as reasoning.
+    /// Generated reasoning tokens.
     pub reasoning: Option<u64>,
 }
 
-/// Why the model stops, in neutral words; each dialect has its own spelling.
+/// Finish reason in neutral words; each dialect has its own spelling.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -302,7 +302,7 @@ pub enum BodyBreak {
     Cut,
     /// Silence on an open connection.
     Stall,
-    /// RST.
+    /// Connection reset (RST).
     Reset,
     /// The body ends as if it were complete.
     End,
@@ -335,12 +335,12 @@ impl ModelScript {
         Self::default()
     }
 
-    /// Text.
+    /// Adds text.
     pub fn say(self, text: impl Into<String>) -> Self {
         self.then(ScriptMove::Say(text.into().into()))
     }
 
-    /// Reasoning.
+    /// Adds reasoning.
     pub fn think(self, text: impl Into<String>) -> Self {
         self.then(ScriptMove::Think(text.into().into()))
     }
@@ -355,25 +355,25 @@ impl ModelScript {
         self.then(ScriptMove::Call(CallMove::new(name, arguments)))
     }
 
-    /// Any move.
+    /// Adds any move.
     pub fn then(mut self, next: ScriptMove) -> Self {
         self.moves.push(next);
         self
     }
 
-    /// The same reply with its calls written in this way.
+    /// Sets the way in which the reply's calls are written.
     pub fn with_call_style(mut self, calls: CallStyle) -> Self {
         self.calls = calls;
         self
     }
 
-    /// The same reply at another pace.
+    /// Sets the pace of the reply.
     pub fn with_pace(mut self, pace: ReplyPace) -> Self {
         self.pace = pace;
         self
     }
 
-    /// The same reply, broken at a byte of its body.
+    /// Breaks the reply at a byte of its body.
     pub fn broken_at(mut self, byte: u64, how: BodyBreak) -> Self {
         self.cut = Some(BodyCut { byte, how });
         self
@@ -384,13 +384,13 @@ impl ModelScript {
         Self { http: Some(HttpAnswer::status(status)), ..Self::default() }
     }
 
-    /// 429 with `Retry-After`.
+    /// A 429 response with `Retry-After`.
     pub fn rate_limited(retry_after_s: u64) -> Self {
         let headers = BTreeMap::from([("retry-after".into(), retry_after_s.to_string())]);
         Self { http: Some(HttpAnswer { status: 429, headers, body: None }), ..Self::default() }
     }
 
-    /// A proxy's HTML page where an API was expected (quirk E3).
+    /// A proxy's HTML page where an API was expected.
     pub fn html(status: u16) -> Self {
         let page = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1>\
                     </center>\r\n<hr><center>nginx</center>\r\n</body>\r\n</html>\r\n";

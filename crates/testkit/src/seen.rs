@@ -1,4 +1,5 @@
-//! A request as the upstream understood it, in no dialect's form: what a fake model reacts to and a test asserts on.
+//! A request as the upstream understood it, independent of the dialect: fake models react to it and tests
+//! assert on it.
 
 use crate::dialect::FakeDialect;
 use crate::server::CallIdRule;
@@ -8,11 +9,11 @@ use serde_json::Value;
 /// One accepted request.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SeenRequest {
-    /// Its number on this upstream, from 1, refused requests included.
+    /// Number of the request on this upstream, from 1, including refused ones.
     pub number: u64,
     /// The wire format it came in.
     pub dialect: FakeDialect,
-    /// The model asked for.
+    /// Requested model.
     pub model: String,
     /// Streamed or in one piece.
     pub delivery: ReplyDelivery,
@@ -24,7 +25,7 @@ pub struct SeenRequest {
     pub tools: Vec<SeenTool>,
     /// The text protocol in which tools are described, if they are.
     pub protocol: Option<CallProtocol>,
-    /// May they be called?
+    /// Permission or obligation to call tools.
     pub tool_choice: SeenChoice,
     /// Most tokens to generate.
     pub max_output_tokens: Option<u64>,
@@ -61,7 +62,7 @@ pub enum SeenMessage {
         /// Names or types of other files.
         files: Vec<String>,
     },
-    /// From the model.
+    /// Message of the model.
     Assistant {
         /// Visible text.
         text: String,
@@ -77,9 +78,9 @@ pub enum SeenMessage {
 /// A call in the history.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenCall {
-    /// Its id; empty where the dialect has none.
+    /// Id of the call; empty where the dialect has none.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
     /// Arguments: parsed, or the raw text as a JSON string if it is not JSON.
     pub arguments: Value,
@@ -90,7 +91,7 @@ pub struct SeenCall {
 pub struct SeenResult {
     /// The call's id; empty where the dialect has none.
     pub id: String,
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
     /// Text, as the model would read it.
     pub text: String,
@@ -112,7 +113,7 @@ pub struct SeenImage {
 }
 
 impl SeenImage {
-    /// Pixels of the longest side of a PNG; zero for what is none. Providers read other formats as well.
+    /// Longest side of a PNG in pixels; zero for other formats, which providers read as well.
     pub(crate) fn longest_side(&self) -> u32 {
         let Some(header) = self.bytes.strip_prefix(b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR") else { return 0 };
         let side = |at: usize| header[at..].first_chunk().map_or(0, |side| u32::from_be_bytes(*side));
@@ -123,9 +124,9 @@ impl SeenImage {
 /// An offered tool.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SeenTool {
-    /// Its name on the wire.
+    /// Name on the wire.
     pub name: String,
-    /// Its description.
+    /// Description of the tool.
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Value,
@@ -134,14 +135,14 @@ pub struct SeenTool {
 /// Choice of tools in a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum SeenChoice {
-    /// As the model likes.
+    /// The model decides.
     #[default]
     Auto,
-    /// Not at all.
+    /// No calls.
     None,
-    /// At least one.
+    /// At least one call.
     Required,
-    /// This one.
+    /// A call of this tool.
     Named(String),
 }
 
@@ -170,7 +171,7 @@ impl SeenRequest {
         (0..self.messages.len()).rev().find(is_question)
     }
 
-    /// Its text.
+    /// Text of the last user message.
     pub fn user_text(&self) -> &str {
         match self.last_question() {
             Some(SeenMessage::User { text, .. }) => text,
@@ -190,7 +191,7 @@ impl SeenRequest {
         1 + self.since_user().iter().filter(is_assistant).count() as u64
     }
 
-    /// Calls of this turn with what became of each, oldest first.
+    /// Calls of this turn with their results, oldest first.
     pub fn answered_calls(&self) -> Vec<(&SeenCall, &SeenResult)> {
         let mut pairs = Vec::new();
         let mut open: &[SeenCall] = &[];

@@ -1,4 +1,4 @@
-//! The upstream as a server on loopback: it answers as its model says, and remembers everything it was asked.
+//! The upstream as a server on loopback: it answers with its model's scripts, and records every request.
 
 pub use crate::exchange_log::{ExchangeEnd, HttpExchange, RequestViolation};
 
@@ -31,10 +31,10 @@ const PIPELINED_BYTES_MAX: usize = 1024 * 1024;
 
 /// Interval between looks for an awaited file.
 const FILE_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// Pause behind a connection that could not be taken.
+/// Pause after a failed accept.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
-/// Differences between this upstream and the provider whose dialect is spoken.
+/// Differences between this upstream and the provider that defines the dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UpstreamHabits {
     /// Call ids that it accepts in Chat Completions.
@@ -51,22 +51,23 @@ pub struct UpstreamHabits {
     pub refused_tools: &'static [&'static str],
     /// Rule for the order of messages in Chat Completions.
     pub roles: RoleRule,
-    /// Rule for what a message holds in Chat Completions.
+    /// Rule for the content of a message in Chat Completions.
     pub content: ContentRule,
     /// Fields that are no fields of Chat Completions there.
     pub unknown_fields: &'static [&'static str],
     /// Settings that its model does not take: reasoning models of OpenAI.
     pub unsupported: &'static [&'static str],
-    /// Its words for one of them.
+    /// Wording of the refusal of an unsupported parameter.
     pub unsupported_words: UnsupportedWords,
     /// Rule for a call that is forced in Chat Completions.
     pub forced_calls: ForcedCallRule,
-    /// Its model thinks only where `thinking` asks for it, in Anthropic's format: Claude 4.5 and older.
+    /// True if the model thinks only where `thinking` requests it, in Anthropic's format: Claude 4.5 and
+    /// older.
     pub thinks_only_when_asked: bool,
 }
 
 impl UpstreamHabits {
-    /// Those of an upstream that Throughline knows by this name; those of api.openai.com for others.
+    /// Behavior of the upstream with this name in Throughline's list; that of api.openai.com for others.
     ///
     /// ```
     /// use throughline_testkit::{RoleRule, UpstreamHabits};
@@ -120,54 +121,57 @@ impl UpstreamHabits {
 /// Words in which a setting is refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnsupportedWords {
-    /// Those of OpenAI.
+    /// Wording of OpenAI.
     #[default]
     Openai,
-    /// Those of xAI, which calls a `presence_penalty` `presencePenalty` (<https://github.com/open-webui/open-webui/issues/21266>).
+    /// Wording of xAI, which calls a `presence_penalty` `presencePenalty`
+    /// (<https://github.com/open-webui/open-webui/issues/21266>).
     Xai,
 }
 
 /// Calls that an upstream lets a request force, in Chat Completions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ForcedCallRule {
-    /// Any.
+    /// Every call can be forced.
     #[default]
     Any,
-    /// None beside `enable_thinking: true`: DashScope (<https://github.com/cloudwego/eino/issues/994>).
+    /// No forced call together with `enable_thinking: true`: DashScope
+    /// (<https://github.com/cloudwego/eino/issues/994>).
     Dashscope,
-    /// None while thinking is switched on: DeepSeek (<https://github.com/deepseek-ai/DeepSeek-V3/issues/1376>). Models that think
-    /// without being asked refuse it, too.
+    /// No forced call while thinking is on: DeepSeek
+    /// (<https://github.com/deepseek-ai/DeepSeek-V3/issues/1376>). Models that think by default refuse it,
+    /// too.
     Deepseek,
-    /// The same: Kimi (<https://github.com/can1357/oh-my-pi/issues/1077>).
+    /// Rule of Kimi: no forced call while thinking is on (<https://github.com/can1357/oh-my-pi/issues/1077>).
     Moonshot,
-    /// None, and none can be forbidden: GLM (<https://github.com/vectorize-io/hindsight/issues/4246>).
+    /// No call can be forced or forbidden: GLM (<https://github.com/vectorize-io/hindsight/issues/4246>).
     Zhipu,
 }
 
 /// Order of messages that an upstream accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RoleRule {
-    /// Any.
+    /// Any order of roles.
     #[default]
     Any,
     /// The user and the model take turns, and the user begins, as templates of models demand it.
     Alternating,
-    /// The same, where a step with calls and its results count as nothing: Devstral
+    /// Alternating roles, where a step with calls and its results do not count: Devstral
     /// (<https://github.com/ggml-org/llama.cpp/issues/19851>).
     AlternatingWithoutCalls,
-    /// The user does not speak right after results, and the model does not speak last: Mistral.
+    /// A user message must not follow results, and the last message must not be the model's: Mistral.
     Mistral,
 }
 
 /// Content that an upstream accepts in messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentRule {
-    /// Any.
+    /// Any content.
     #[default]
     Any,
     /// Words alone are a text, and no list of parts: DeepSeek.
     PlainText,
-    /// Not blank: Moonshot, xAI.
+    /// Content must not be blank: Moonshot, xAI.
     NotEmpty,
 }
 
@@ -184,16 +188,16 @@ pub enum CallIdRule {
 /// Rule for `reasoning_content` in an assistant message with calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReasoningEchoRule {
-    /// It may.
+    /// Reasoning may be sent back.
     #[default]
     Optional,
-    /// It must: Kimi while thinking.
+    /// Reasoning must be sent back: Kimi while thinking.
     Required,
-    /// It must, in every message of a turn with calls: DeepSeek while thinking.
+    /// Reasoning must be sent back in every message of a turn with calls: DeepSeek while thinking.
     TurnsWithCalls,
 }
 
-/// A scriptable upstream. It listens on an address and speaks all eight dialects there at once.
+/// A scriptable upstream. It listens on one address and supports all eight dialects there.
 #[derive(Debug)]
 pub struct FakeUpstream {
     address: SocketAddr,
@@ -220,7 +224,7 @@ impl FakeUpstream {
         Self { habits, ..Self::on_address(SocketAddr::from(([127, 0, 0, 1], 0))) }
     }
 
-    /// To remember so many exchanges, at least one; without this [`EXCHANGES_RETAINED_MAX`].
+    /// Sets the number of exchanges to record, at least one; default [`EXCHANGES_RETAINED_MAX`].
     #[must_use]
     pub fn retain(mut self, exchanges: usize) -> Self {
         self.exchanges_max = exchanges;
@@ -256,7 +260,7 @@ pub struct FakeUpstreamHandle {
 }
 
 impl FakeUpstreamHandle {
-    /// Where it listens.
+    /// Address of the server.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -295,18 +299,18 @@ impl FakeUpstreamHandle {
         self.exchanges().into_iter().filter_map(violation).collect()
     }
 
-    /// Everything so far, as far as it is remembered.
+    /// All recorded exchanges so far.
     pub fn exchanges(&self) -> Vec<HttpExchange> {
         self.shared.exchanges().all()
     }
 
-    /// Waits until the exchange `number` (from 1) has begun, and says what was asked. Of one that is forgotten, nothing
-    /// more is heard: this and the next two never return.
+    /// Waits until the exchange `number` (from 1) has begun, and returns it. For an exchange that is no
+    /// longer recorded, this and the next two methods never return.
     pub async fn wait_for_request(&self, number: u64) -> HttpExchange {
         self.wait_until(|exchanges| exchanges.get(number).cloned()).await
     }
 
-    /// Waits until the exchange `number` (from 1) is over, and says how.
+    /// Waits until the exchange `number` (from 1) is over, and returns it with its result.
     pub async fn wait_for_end(&self, number: u64) -> ExchangeEnd {
         self.wait_until(|exchanges| exchanges.get(number).and_then(|exchange| exchange.ending)).await
     }
@@ -425,7 +429,7 @@ impl UpstreamState {
         render_with_quirks(quirks, seen, || self.model.reply(seen))
     }
 
-    /// Everything that is not a model call: lists of models, and what this is.
+    /// Answers every request that is not a model call: lists of models, and a description of the server.
     fn listing(&self, request: &ReceivedRequest) -> ScriptedResponse {
         let names = self.model.names();
         let list = |entry: &dyn Fn(&String) -> Value| names.iter().map(entry).collect::<Value>();
@@ -468,7 +472,7 @@ impl UpstreamState {
     }
 }
 
-/// The key of a request, in whichever header its provider takes it.
+/// The key of a request, in the header that its provider uses.
 fn request_key(request: &ReceivedRequest) -> Option<&str> {
     let bearer = request.header("authorization").and_then(|value| value.strip_prefix("Bearer "));
     bearer.or_else(|| request.header("x-api-key")).or_else(|| request.header("x-goog-api-key"))
@@ -492,7 +496,7 @@ async fn accept(listener: TcpListener, shared: Arc<UpstreamState>) {
 }
 
 async fn serve(stream: TcpStream, shared: Arc<UpstreamState>) {
-    // Each delta is a packet of its own, as from a real provider.
+    // Each delta is a separate packet, as from a real provider.
     if stream.set_nodelay(true).is_err() {
         return;
     }
@@ -508,7 +512,7 @@ async fn serve(stream: TcpStream, shared: Arc<UpstreamState>) {
             Err(ReadError::Malformed(why)) => {
                 let mut refusal = http::head(400, &[("connection".into(), "close".into())], Some(why.len()));
                 refusal.extend_from_slice(why.as_bytes());
-                // The client may be gone; there is nobody else to tell.
+                // The client may have disconnected; no one else needs the response.
                 let _ = connection.stream.write_all(&refusal).await;
                 return;
             }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::seen::SeenImage;
 
-/// Why a request was refused. `message` follows the provider's wording where that is known.
+/// Reason why a request was refused. `message` follows the provider's wording where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RequestRefusal {
     pub status: u16,
@@ -44,7 +44,7 @@ pub(crate) enum PathStyle {
     Dots,
 }
 
-/// A value and where it stands.
+/// A value and its path.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestNode<'a> {
     pub value: &'a Value,
@@ -152,7 +152,7 @@ impl<'a> RequestNode<'a> {
         self.get(key).map(|at| at.text()).transpose()
     }
 
-    /// Refuses fields outside `known`; `words` says how this provider puts it.
+    /// Refuses fields outside `known`; `words` is the provider's wording.
     pub fn allow_only(
         &self,
         known: &[&str],
@@ -217,7 +217,7 @@ impl<'a> RequestNode<'a> {
     }
 }
 
-/// The first name that stands twice.
+/// The first repeated name.
 pub(crate) fn first_duplicate<'a>(names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let mut seen = std::collections::HashSet::new();
     names.into_iter().find(|name| !seen.insert(*name))

@@ -51,7 +51,7 @@ struct FloodArguments {
     bytes: u64,
 }
 
-/// All of them.
+/// All test tools.
 pub fn all() -> Vec<Arc<dyn Tool>> {
     [echo(), note(), sleep(), stubborn(), fail(), panics(), flood()]
         .into_iter()
@@ -75,7 +75,8 @@ pub fn note() -> FunctionTool {
     fake(tool("test.note", "Writes the text down.", run), Effect::Write)
 }
 
-/// `test.sleep {ms}`: reports once, sleeps, and stops at once when it is cancelled, with `slept` as partial output.
+/// `test.sleep {ms}`: reports once, sleeps, and stops immediately when it is cancelled, with `slept` as
+/// partial output.
 pub fn sleep() -> FunctionTool {
     let run = |SleepArguments { ms }: SleepArguments, context: ToolContext| async move {
         context.report(ToolProgress::new(0.0).with_total(ms as f64).with_message("asleep"));
@@ -111,7 +112,7 @@ pub fn panics() -> FunctionTool {
     fake(tool("test.panic", "Panics.", run), Effect::Read)
 }
 
-/// `test.flood {bytes}`: writes so much output, as fast as it is taken.
+/// `test.flood {bytes}`: writes this much output, as fast as it is read.
 pub fn flood() -> FunctionTool {
     let run = |FloodArguments { bytes }: FloodArguments, context: ToolContext| async move {
         let piece = "0123456789abcde\n".repeat(FLOOD_PIECE_BYTES as usize / 16);
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn each_ends_as_its_name_says() {
+    async fn each_test_tool_ends_as_its_name_says() {
         let began = Instant::now();
         assert_eq!(run("test.echo", json!({"text": "hi"})).await, CallOutcome::Done(ToolOutput::text("hi")));
         assert_eq!(
@@ -230,7 +231,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watched_tool_tells_what_ran_and_what_returned() {
+    async fn watched_tool_records_a_run_that_did_not_return() {
         let watched = WatchedTool::new(stubborn());
         let registry = ToolRegistry::builder().tool(watched.clone()).build().expect("legal");
         let call = ToolInvocation::new("c", "test.stubborn", CallArguments::from_value(json!({})));

@@ -29,7 +29,7 @@ pub enum UpstreamVendor {
 }
 
 impl UpstreamVendor {
-    /// All of them.
+    /// All vendors.
     pub const ALL: [Self; 9] = [
         Self::Ollama,
         Self::OllamaNative,

@@ -1,5 +1,6 @@
-//! The voice of fake models: vowels that hum, so that something can be heard, seen on a waveform and followed by a
-//! mouth. It says no words. 16-bit little-endian PCM, mono, at [`SAMPLE_RATE_HZ`], as OpenAI and Gemini stream it.
+//! The voice of fake models: humming vowels, so that there is sound to hear, to show as a waveform and to
+//! move a mouth. It speaks no words. 16-bit little-endian PCM, mono, at [`SAMPLE_RATE_HZ`], as OpenAI and
+//! Gemini stream it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -21,7 +22,7 @@ const HARMONICS: u32 = 14;
 /// A word as it is sent: its text with what follows it, and its sound.
 pub(crate) struct SpokenWord<'a> {
     pub text: &'a str,
-    /// Base64.
+    /// Samples as base64.
     pub data: String,
 }
 
@@ -49,7 +50,7 @@ pub(crate) fn hum(text: &str) -> Vec<u8> {
     pcm
 }
 
-/// The first two resonances of a vowel, in Hz. A Chinese character hums a vowel of its own.
+/// The first two resonances of a vowel, in Hz. Each Chinese character hums a particular vowel.
 fn formants(letter: char) -> Option<(f64, f64)> {
     const VOWELS: [(f64, f64); 5] =
         [(800.0, 1_200.0), (500.0, 1_900.0), (300.0, 2_300.0), (500.0, 900.0), (320.0, 700.0)];

@@ -1,4 +1,5 @@
-//! Ctrl-C stops the turn and keeps what was said. `cargo run --example cancel -- http://127.0.0.1:11434/v1 qwen3`
+//! Ctrl-C stops the turn and retains its text so far.
+//! `cargo run --example cancel -- http://127.0.0.1:11434/v1 qwen3`
 
 use throughline::prelude::*;
 

@@ -1,4 +1,5 @@
-//! A source of tools that come and go. `cargo run --example own_source -- http://127.0.0.1:11434/v1 qwen3`
+//! A source whose tools change while it runs.
+//! `cargo run --example own_source -- http://127.0.0.1:11434/v1 qwen3`
 
 use async_trait::async_trait;
 use std::sync::Arc;

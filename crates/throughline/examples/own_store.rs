@@ -1,4 +1,5 @@
-//! A log of your own: this one counts what it keeps. `cargo run --example own_store -- http://127.0.0.1:11434/v1 qwen3`
+//! A custom log: this one counts the events that it stores.
+//! `cargo run --example own_store -- http://127.0.0.1:11434/v1 qwen3`
 
 use async_trait::async_trait;
 use std::sync::Arc;

@@ -32,8 +32,7 @@ impl TurnClock {
         self.started_ms.saturating_add(elapsed)
     }
 
-    /// The instant of a time; at once if it has passed, a day from now if it is further away than that (the timer is
-    /// asked again then).
+    /// The instant of a time; now if it has passed, at most one day from now (the timer is then set again).
     pub(crate) fn instant(&self, at_ms: i64) -> Instant {
         let from_start = u64::try_from(at_ms.saturating_sub(self.started_ms)).unwrap_or(0);
         let latest = self.started.elapsed() + Duration::from_secs(86_400);

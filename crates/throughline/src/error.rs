@@ -42,13 +42,13 @@ pub enum Error {
     /// The store has no such conversation of this user.
     #[error("there is no conversation `{id}` of this user")]
     NoConversation {
-        /// Its id.
+        /// Id of the conversation.
         id: ConversationId,
     },
     /// No model was chosen.
     #[error("no model is chosen; call `.model(\"…\")`")]
     NoModel,
-    /// There is no upstream to ask the model at.
+    /// The model's upstream does not exist.
     #[error("model `{model}` is at upstream `{upstream}`, which is not there; add it with `.upstream(…)`")]
     NoUpstream {
         /// The model.
@@ -61,7 +61,7 @@ pub enum Error {
     AmbiguousUpstream {
         /// The model.
         model: String,
-        /// Those there are.
+        /// Names of the upstreams.
         upstreams: String,
     },
     /// The upstream's key is not set.
@@ -87,13 +87,14 @@ pub enum Error {
         "the turn before is still running; read it to its end, stop it, or wait for it with `control().wait_for_end()`"
     )]
     TurnRunning,
-    /// The text protocol of an agent is none that is built in.
+    /// The text protocol of an agent is not built in.
     #[error("there is no text protocol `{protocol}`")]
     NoProtocol {
-        /// Its name.
+        /// Name of the protocol.
         protocol: &'static str,
     },
-    /// A tool of the request is called like one that is offered anyway, or like another one of the request.
+    /// A tool of the request has the name of a tool that is offered already, or of another one of the
+    /// request.
     #[error(
         "the request's tool `{name}` is called like one of `{from}`; call it something else, or leave it out"
     )]
@@ -103,10 +104,10 @@ pub enum Error {
         /// Origin of the other one.
         from: String,
     },
-    /// The request declares too many tools of its own.
+    /// The request declares too many tools.
     #[error("{count} tools of its own are too many for one request; there may be {REQUEST_TOOLS_MAX}")]
     TooManyTools {
-        /// So many.
+        /// Number of declared tools.
         count: usize,
     },
     /// A tool of the request has a name that no upstream takes.
@@ -122,18 +123,18 @@ pub enum Error {
     LaterRelease {
         /// The turn.
         turn: TurnId,
-        /// Its version.
+        /// Version of the stored turn.
         version: u32,
     },
-    /// There is no agent of that name.
+    /// No agent has this name.
     #[error("there is no agent `{agent}`; there are {agents}")]
     UnknownAgent {
         /// The name.
         agent: String,
-        /// Those there are.
+        /// Names of the agents.
         agents: String,
     },
-    /// The proxy's URL is none.
+    /// The proxy's URL is invalid.
     #[error("the proxy of upstream `{upstream}` cannot be used: {why}")]
     BadProxy {
         /// The upstream.
@@ -141,7 +142,7 @@ pub enum Error {
         /// The mistake.
         why: String,
     },
-    /// There is no way to speak HTTPS, usually because the system has no certificates.
+    /// HTTPS is not available, usually because the system has no certificates.
     #[error("no connection to upstream `{upstream}` can be set up: {why} (are CA certificates installed?)")]
     NoHttpClient {
         /// The upstream.

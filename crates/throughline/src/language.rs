@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chinese_is_said_to_whoever_reads_it() {
+    fn language_is_chinese_only_for_zh_tags() {
         for (tag, language) in [
             ("zh", UserLanguage::Chinese),
             ("zh-Hans", UserLanguage::Chinese),

@@ -10,7 +10,7 @@
 //! - [`Upstream`]: a model endpoint; [`providers`] has many of them by name.
 //! - [`config`]: `throughline.toml`, the environment and flags.
 //! - [`tools`]: Rust functions as tools.
-//! - [`voice`]: engines that speak and hear.
+//! - [`voice`]: speech synthesis and transcription.
 //! - [`prelude`]: the names that most programs need.
 //!
 //! Tools with side effects ask for approval first; see [`ApprovalMode`]. A turn that fails reports it in its events
@@ -101,7 +101,7 @@ pub use throughline_wire::{
 #[doc = include_str!("../../../README.md")]
 mod readme {}
 
-/// The same of the page on upstreams.
+/// Compiles the examples of the page on upstreams.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/upstreams.md")]
 mod upstreams_page {}

@@ -39,20 +39,20 @@ pub trait MediaStore: Send + Sync {
     /// Stores content and returns the id of its file.
     ///
     /// # Errors
-    /// It cannot be stored. It stays in the event then: nothing is lost.
+    /// The content cannot be stored. It stays in the event then, so nothing is lost.
     async fn save(&self, owner: &MediaOwner, media_type: &str, bytes: Vec<u8>) -> Result<String, MediaError>;
 
-    /// The content of a file; `None` = there is no such file of this user.
+    /// The content of a file; `None` = this user has no such file.
     ///
     /// # Errors
     /// It cannot be read now.
     async fn read(&self, user: Option<&str>, file_id: &str) -> Result<Option<Vec<u8>>, MediaError>;
 
-    /// The same, to be read in pieces while a request is sent. A store that can do so needs no memory for large pictures; by
-    /// default the content is read whole.
+    /// Opens the content of a file as a stream, read in pieces while a request is sent. A store that
+    /// implements it needs no memory for large pictures; by default the content is read whole.
     ///
     /// # Errors
-    /// It cannot be read now.
+    /// The content cannot be read now.
     async fn open(&self, user: Option<&str>, file_id: &str) -> Result<Option<MediaReader>, MediaError> {
         Ok(self.read(user, file_id).await?.map(MediaReader::of_bytes))
     }
@@ -62,7 +62,7 @@ pub trait MediaStore: Send + Sync {
 pub struct MediaReader {
     /// Size of all of it, in bytes.
     pub bytes: u64,
-    /// All of it, from the beginning.
+    /// The whole content, from the beginning.
     pub content: Pin<Box<dyn AsyncRead + Send>>,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Debug for MediaReader {
 /// Form in which the content of files comes into a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HydratedForm {
-    /// The content itself, for whoever reads or signs the request.
+    /// The content itself, for a provider that needs it in the body or signs the request.
     Inline,
     /// A placeholder where the encoder need not see it: it is read while the request is sent.
     Streamed,
@@ -117,10 +117,10 @@ impl MediaOffloader {
         if media.bytes() <= store.inline_bytes_max() {
             return;
         }
-        // Base64 that cannot be read is nobody's picture; the model's provider will say so.
+        // Invalid base64 stays in the message; the model's provider reports it.
         let Ok(bytes) = STANDARD.decode(data) else { return };
         let size = bytes.len() as u64;
-        // A store that cannot says why where it runs; here nothing is lost.
+        // A store logs its own errors; here the content stays in the event.
         if let Ok(file_id) = store.save(&self.owner, &media.media_type, bytes).await {
             media.content = MediaContent::Stored { file_id, bytes: size };
         }

@@ -1,5 +1,5 @@
-//! Files in the request of a model call: while it is sent, each is read from its store where a placeholder stands for it, so that
-//! a request with many large pictures needs no more memory than its text.
+//! Files in the request of a model call: each is read from its store while the request is sent and replaces a
+//! placeholder, so that a request with many large pictures needs no more memory than its text.
 
 use crate::media::{MediaError, MediaReader, MediaStore};
 use base64::Engine;
@@ -15,28 +15,30 @@ use tokio::io::AsyncReadExt;
 /// Bytes of a picture in which its size is looked for. One with more in front of it (EXIF, profiles of color) is in memory while
 /// it is sent.
 const HEAD_BYTES: usize = 256 << 10;
-/// Bytes of a file that are sent at once: a multiple of three, so that the base64 of all goes on.
+/// Bytes of a file that are sent in one piece: a multiple of three, so that the base64 of the pieces can be
+/// joined.
 const CHUNK_BYTES: usize = 48 << 10;
 
-/// A request whose files are at hand.
+/// A request with its files opened.
 #[derive(Debug)]
 pub(crate) struct HydratedRequest {
     pub request: Box<ModelRequest>,
-    /// Files that placeholders in it stand for.
+    /// Files that the request's placeholders refer to.
     pub files: RequestFiles,
 }
 
 impl From<ModelRequest> for HydratedRequest {
-    /// One that has no files.
+    /// Converts a request without files.
     fn from(request: ModelRequest) -> Self {
         Self { request: Box::new(request), files: RequestFiles::default() }
     }
 }
 
-/// The files that one request stands for.
+/// The files of one request.
 #[derive(Clone, Default)]
 pub(crate) struct RequestFiles {
-    /// Beginning of every placeholder of this request. Nobody can have written it: it is new, and random.
+    /// Prefix of every placeholder of this request. Random and new for each request, so that no text can
+    /// contain it.
     prefix: String,
     files: Vec<RequestFile>,
     source: Option<FileSource>,
@@ -66,10 +68,10 @@ impl RequestFiles {
         Self { prefix, files: Vec::new(), source: Some(FileSource { store, user }) }
     }
 
-    /// Puts a placeholder in the place of a file that has been opened. `Some` = the encoder has to see this content.
+    /// Adds a placeholder for an opened file. `Some` = the encoder needs the content itself.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// The file cannot be read.
     pub(crate) async fn add(
         &mut self,
         media: &mut Media,
@@ -93,7 +95,8 @@ impl RequestFiles {
         }
     }
 
-    /// A request's body: this JSON, with the files where their placeholders stand. Its length in bytes is known in front.
+    /// A request's body: this JSON, with files in place of their placeholders. Its length in bytes is known
+    /// in advance.
     pub(crate) fn body(&self, json: String) -> (reqwest::Body, u64) {
         let Some(source) = self.source.clone().filter(|_| !self.files.is_empty()) else {
             let bytes = json.len() as u64;
@@ -205,7 +208,7 @@ mod tests {
     use async_trait::async_trait;
     use futures_util::TryStreamExt;
 
-    /// Files by their id; the first has as many bytes as it says.
+    /// Files by their id; the first has the declared number of bytes.
     struct Files(Vec<(&'static str, Vec<u8>)>);
 
     #[async_trait]
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn files_are_sent_where_their_placeholders_stand() {
+    async fn placeholders_are_replaced_by_file_contents() {
         let large: Vec<u8> = (0..CHUNK_BYTES * 2 + 1).map(|at| at as u8).collect();
         let files = || Files(vec![("a", b"hello".to_vec()), ("b", large.clone()), ("c", Vec::new())]);
         let [a, b] = [b"hello".as_slice(), &large].map(|bytes| STANDARD.encode(bytes));
@@ -255,7 +258,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_text_that_looks_like_a_placeholder_is_a_text() {
+    async fn text_resembling_a_placeholder_is_not_replaced() {
         let files = Files(vec![("a", b"hello".to_vec())]);
         let body = sent(files, |texts| {
             let (start, _) = texts[0].split_at(texts[0].len() - 2);

@@ -32,7 +32,7 @@ mod tests {
     use super::suggest;
 
     #[test]
-    fn a_slip_is_recognized_and_a_different_word_is_not() {
+    fn suggestion_is_made_only_for_similar_names() {
         let names = [
             "model",
             "fallback",

@@ -28,11 +28,11 @@ pub struct ToolProgress {
 }
 
 impl ToolProgress {
-    /// So much is done.
+    /// A report of the amount done.
     pub fn new(progress: f64) -> Self {
         Self { progress: Some(progress), ..Self::default() }
     }
-    /// Out of so much.
+    /// Adds the total amount.
     #[must_use]
     pub fn with_total(mut self, total: f64) -> Self {
         self.total = Some(total);
@@ -81,13 +81,13 @@ impl ToolContext {
         }
     }
 
-    /// A context that belongs to no turn: for calling a tool by hand, and in its tests. What it reports goes nowhere, and
-    /// what it asks is declined.
+    /// A context without a turn: for manual calls of a tool, and for its tests. Its reports are discarded,
+    /// and its questions are declined.
     pub fn detached() -> Self {
         Self::detached_with(QuestionHandler::decline_all())
     }
 
-    /// The same; `asker` answers what the tool asks.
+    /// A context without a turn whose questions `question_handler` answers.
     pub fn detached_with(question_handler: QuestionHandler) -> Self {
         let collector = OutputCollector::new(OutputLimits::default(), None, "detached".into());
         let reports = Arc::new(ReportBuffer::new(collector, 0));
@@ -113,13 +113,13 @@ impl ToolContext {
         self.identity.attempt
     }
 
-    /// Time to end by itself that a stopped tool has: [`ExecutorLimits::grace`].
+    /// Time that a stopped tool has to end: [`ExecutorLimits::grace`].
     pub(crate) fn stop_grace(&self) -> Duration {
         self.identity.stop_grace
     }
 
-    /// The same for every attempt at this call and different for every other call of every turn: what an API wants to
-    /// know to do a thing once. The model has no say in it.
+    /// Key of this call: the same for every attempt, different for every other call of every turn. An API
+    /// uses it to perform a request only once. The model cannot influence it.
     pub fn idempotency_key(&self) -> &str {
         &self.identity.idempotency_key
     }
@@ -134,17 +134,19 @@ impl ToolContext {
         self.cancel.is_cancelled()
     }
 
-    /// Says how far the tool is. Never waits; as often as one likes, the latest is passed on.
+    /// Reports the tool's progress. Never waits; may be called at any rate, and the latest report is passed
+    /// on.
     pub fn report(&self, progress: ToolProgress) {
         self.reports.report(progress);
     }
 
-    /// Asks a person and waits for the answer; the call's time limit stands still meanwhile (for
-    /// [`question_wait_max`](crate::ToolInvocation::question_wait_max) in all). One question at a
-    /// time: a second one waits for the first.
+    /// Asks a person and waits for the answer; the call's time limit is paused during it (for
+    /// [`question_wait_max`](crate::ToolInvocation::question_wait_max) in total). One question at a time: a
+    /// second one waits for the first.
     ///
-    /// The person's answer fits the schema; omitted fields have the schema's default. Nobody there, or no answer in
-    /// time: declined. A call that is being stopped: cancelled, at once. Do not ask for secrets: answers are logged.
+    /// The person's answer fits the schema; omitted fields have the schema's default. No person available, or
+    /// no answer in time: declined. A call that is being stopped: cancelled immediately. Do not ask for
+    /// secrets: answers are logged.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -170,10 +172,10 @@ impl ToolContext {
         }
     }
 
-    /// Appends to the output. If the tool returns no text of its own, this is its output; of a tool that is stopped it
-    /// is the partial output. Any amount may be written: memory stays flat.
+    /// Appends to the output. If the tool returns no text, this is its output; for a stopped tool it is the
+    /// partial output. Any amount may be written: memory stays flat.
     ///
-    /// Dropping the future in the middle may leave this piece out of the file that keeps a large output.
+    /// Dropping the future in the middle may leave this piece out of the file that stores a large output.
     pub async fn write(&self, bytes: impl AsRef<[u8]> + Send) {
         self.reports.write(bytes.as_ref()).await;
     }
@@ -255,7 +257,8 @@ impl ReportBuffer {
         CallProgress { progress, total, message, output_delta: (!delta.is_empty()).then_some(delta) }
     }
 
-    /// Ends the reports and gives what was written. `None` if the tool holds on to them and cannot be stopped.
+    /// Ends the reports and returns the collected output. `None` if the tool still holds it and cannot be
+    /// stopped.
     pub(crate) fn close(&self) -> Option<OutputCollector> {
         self.collector.try_lock().ok()?.take()
     }

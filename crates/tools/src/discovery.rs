@@ -1,5 +1,5 @@
-//! Discovery: all tools -> those that models may call -> those that the agent has switched on -> those that can be
-//! written in its protocol. The reason why a tool is not offered is recorded, since that is what people ask.
+//! Discovery: all tools -> those that models may call -> those that the agent has switched on -> those that
+//! can be written in its protocol. The reason why a tool is not offered is recorded and shown to people.
 
 use crate::registry::{RegisteredTool, ToolRegistry};
 use crate::toggles::{ToolToggle, ToolToggles};
@@ -11,7 +11,7 @@ use throughline_wire::text::TextProtocol;
 /// Form in which an agent's calls travel.
 #[derive(Clone, Copy, Debug)]
 pub enum ToolCallingMode<'a> {
-    /// As the upstream's own calls, which can carry any arguments.
+    /// Native calls of the upstream, which can carry any arguments.
     Native,
     /// As text of this protocol.
     Text(&'a dyn TextProtocol),
@@ -20,7 +20,7 @@ pub enum ToolCallingMode<'a> {
 /// A tool, and whether an agent is offered it.
 #[derive(Clone)]
 pub struct DiscoveredTool {
-    /// The tool.
+    /// Tool in question.
     pub tool: Arc<RegisteredTool>,
     /// Availability of the tool.
     pub availability: ToolAvailability,
@@ -35,30 +35,30 @@ impl fmt::Debug for DiscoveredTool {
 /// Availability of a tool to an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ToolAvailability {
-    /// It is.
+    /// Offered to the model.
     Offered,
-    /// It is not.
+    /// Not offered, for this reason.
     Withheld(WithheldReason),
 }
 
-/// Why a tool is not offered: the first reason that holds.
+/// Reason why a tool is not offered: the first that applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum WithheldReason {
-    /// It is registered for other uses than by models.
+    /// Registered for other uses than by models.
     NotCallable,
     /// The agent has no tools at all.
     ToolsOff,
-    /// It is switched off.
+    /// Switched off.
     SwitchedOff {
         /// The switch: the tool's name or a part of it; `None` = what holds where no switch is set.
         by: Option<String>,
     },
-    /// Its calls cannot be written in the protocol.
+    /// Its calls cannot be written in the text protocol.
     NotInProtocol {
-        /// The protocol's name.
+        /// Name of the text protocol.
         protocol: &'static str,
-        /// Why.
+        /// Obstacle, in a sentence.
         why: String,
     },
 }

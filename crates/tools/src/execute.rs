@@ -28,8 +28,8 @@ pub const MESSAGE_CHARS_MAX: usize = 4_000;
 /// Limits of running tools. A tool's time limit is its own: [`ToolSpec::timeout`](crate::ToolSpec).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutorLimits {
-    /// Time in which a cancelled tool can end by itself. Default 1.5 s: less than the 2 s that the engine
-    /// waits before it closes a cancelled call without us.
+    /// Time in which a cancelled tool can end. Default 1.5 s: less than the 2 s after which the engine closes
+    /// a cancelled call without its outcome.
     pub grace: Duration,
     /// Time to wait for an aborted tool. Default 250 ms: an abort takes effect at the tool's next await, and one
     /// that blocks its thread never comes to it.
@@ -58,22 +58,23 @@ pub struct ToolInvocation {
     pub call: CallId,
     /// Number of this attempt, from 1.
     pub attempt: u32,
-    /// The same for every try at this call, different for every other call of every turn. Also names the file of a
-    /// large output.
+    /// Key that is the same for every attempt at this call, different for every other call of every turn.
+    /// Also the name of the file of a large output.
     pub idempotency_key: String,
     /// Name of the tool.
     pub tool: ToolName,
-    /// With what.
+    /// Arguments of the call.
     pub arguments: CallArguments,
     /// A time limit instead of the tool's own.
     pub timeout: Option<Duration>,
     /// Most bytes of text of the output, instead of [`OutputLimits::shown_bytes_max`].
     pub output_bytes_max: Option<usize>,
-    /// Fires when the call is to be stopped.
+    /// Fires when the call must stop.
     pub cancel: CancellationToken,
     /// Handler that puts the tool's questions to a person. Default: none, they are declined.
     pub question_handler: QuestionHandler,
-    /// Limit of the time that the time limit stands still for all of the tool's questions together. Default 30 minutes.
+    /// Limit of the time for which the call's time limit is paused, over all of the tool's questions. Default
+    /// 30 minutes.
     pub question_wait_max: Duration,
 }
 
@@ -117,7 +118,7 @@ pub struct ToolExecutor {
     spool: Option<OutputSpool>,
 }
 
-/// Why a tool was cancelled.
+/// Reason for which a tool was cancelled.
 enum AbortCause {
     Cancelled,
     TimedOut { limit: Duration },
@@ -140,9 +141,9 @@ impl ToolExecutor {
 
     /// Runs a call to its end. Needs a tokio runtime.
     ///
-    /// The arguments are checked once more, so that nothing runs unchecked whatever the caller forgot. `on_progress` is
-    /// awaited before the next update is made: a slow receiver gets fewer and larger ones, and never delays the end.
-    /// Dropping the future aborts the tool.
+    /// The arguments are checked here again, so that no caller can run them unchecked. `on_progress` is
+    /// awaited before the next update is made: a slow receiver gets fewer and larger ones, and never delays
+    /// the end. Dropping the future aborts the tool.
     pub async fn run<F, Fut>(
         &self,
         registry: &ToolRegistry,
@@ -200,7 +201,7 @@ impl ToolExecutor {
         );
         let tool = entry.tool().clone();
         let arguments = call.arguments;
-        // A task of its own catches panics, and can be stopped at any await whatever the tool is doing.
+        // A separate task catches panics, and can be stopped at any await.
         let mut task =
             AbortOnDropHandle::new(tokio::spawn(async move { tool.call(&arguments, context).await }));
 
@@ -262,7 +263,7 @@ impl ToolExecutor {
     }
 }
 
-/// Limits of one call's output, and the file of what is over them.
+/// Limits of one call's output, and the file for output beyond them.
 struct OutputSettings {
     limits: OutputLimits,
     spool: Option<OutputSpool>,
@@ -301,7 +302,8 @@ async fn outcome_from(
     };
     let partial = partial_output(partial, reports, outputs).await;
     let message = truncate_chars(&message, MESSAGE_CHARS_MAX);
-    // The one place that decides this, for every source: what has no effects can be tried again whatever became of it.
+    // The one place that decides this, for every source: a call without effects can be repeated after any
+    // end.
     if is_lost && effect.has_effects() {
         CallOutcome::Unknown { message: Some(message), partial }
     } else {

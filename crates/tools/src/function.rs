@@ -23,7 +23,7 @@ use throughline_wire::{CallArguments, ToolOutput, VcpCommand};
 /// body.
 ///
 /// Its effect and its availability to models are set on the result: without [`agent_callable`] a tool is
-/// registered but never offered, without [`effect`] it counts as one that changes the outside world.
+/// registered but never offered, without [`effect`] it counts as [`Effect::External`].
 ///
 /// ```
 /// use schemars::JsonSchema;
@@ -55,7 +55,8 @@ where
     let mut spec = ToolSpec::new(name, description);
     spec.parameters = argument_schema::<A>();
     spec.output = R::schema();
-    // What was checked is what runs: the text could hold a key twice, and the check saw the last.
+    // The checked value is the one that runs: the text could hold a key twice, and the check saw only the
+    // last.
     let run = move |arguments: &CallArguments,
                     context: ToolContext|
           -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
@@ -64,7 +65,8 @@ where
                 let reply = function(typed, context);
                 Box::pin(async move { reply.await.into_reply() })
             }
-            // The schema allowed what the type does not (a number beyond its range, a rule in `Deserialize`).
+            // The schema allowed a value that the type rejects (a number beyond its range, a rule in
+            // `Deserialize`).
             Err(error) => Box::pin(std::future::ready(Err(ToolError::invalid_arguments(error.to_string())))),
         }
     };
@@ -94,7 +96,7 @@ where
 type ToolFn =
     dyn Fn(&CallArguments, ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// A tool made by [`tool`]. The methods set what the function itself does not say.
+/// A tool made by [`tool`]. Its methods set what the function itself does not declare.
 pub struct FunctionTool {
     spec: ToolSpec,
     run: Box<ToolFn>,
@@ -121,7 +123,7 @@ impl FunctionTool {
         self
     }
 
-    /// Its name for people. Without this: the tool's name.
+    /// Sets the name for people. Default: the tool's name.
     #[must_use]
     pub fn title(mut self, title: impl Into<String>) -> Self {
         self.spec.title = title.into();
@@ -142,21 +144,21 @@ impl FunctionTool {
         self
     }
 
-    /// A person is asked before each call, whatever the effect.
+    /// Asks a person before each call, for any effect.
     #[must_use]
     pub fn require_approval(mut self) -> Self {
         self.spec.permission = PermissionRule::Ask;
         self
     }
 
-    /// It goes to an address that its caller chooses, or finds addresses. Default: neither.
+    /// Declares that the tool opens addresses that its caller chooses, or finds addresses. Default: neither.
     #[must_use]
     pub fn addresses(mut self, role: AddressRole) -> Self {
         self.spec.addresses = role;
         self
     }
 
-    /// It is meant to be called again with the same arguments; the loop guard leaves it alone.
+    /// Declares that the tool is called repeatedly with the same arguments; the loop guard ignores it.
     #[must_use]
     pub fn poller(mut self) -> Self {
         self.spec.polling = PollingMode::Poller;
@@ -170,7 +172,7 @@ impl FunctionTool {
         self
     }
 
-    /// Where it comes from, shown on the card. Without this: `rust`.
+    /// Sets the source shown on the card. Default: `rust`.
     #[must_use]
     pub fn source(mut self, source: impl Into<String>) -> Self {
         self.spec.source = source.into();
@@ -204,9 +206,10 @@ pub struct JsonOutput<T>(pub T);
 
 /// Return types of tool functions.
 pub trait IntoReply: Send {
-    /// As the outcome of the call.
+    /// Converts the value to the outcome of the call.
     ///
     /// # Errors
+    ///
     /// The function's error.
     fn into_reply(self) -> Result<ToolOutput, ToolError>;
 
@@ -234,7 +237,7 @@ impl IntoReply for &'static str {
     }
 }
 
-/// Nothing to tell: the model reads what was written to the context, if anything was, else `done`.
+/// No output: the model reads the text written to the context, if any, else `done`.
 impl IntoReply for () {
     fn into_reply(self) -> Result<ToolOutput, ToolError> {
         Ok(ToolOutput::default())
@@ -286,7 +289,7 @@ fn schema_for<T: JsonSchema>(settings: SchemaSettings) -> Value {
     let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
     simplify_schema(&mut schema, KeyKind::Keywords);
     if let Value::Object(fields) = &mut schema {
-        // The root's description is the type's doc comment; the tool has a description of its own.
+        // The root's description is the type's doc comment; the tool has a separate description.
         fields.shift_remove("description");
     }
     schema
@@ -299,8 +302,8 @@ enum KeyKind {
     Names,
 }
 
-/// Removes what tells a model nothing: type names as titles, and integer widths, which are not formats of JSON Schema
-/// and which Gemini refuses.
+/// Removes members without information for a model: type names as titles, and integer widths, which are not
+/// formats of JSON Schema and which Gemini refuses.
 fn simplify_schema(value: &mut Value, keys: KeyKind) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(|item| simplify_schema(item, keys)),
@@ -339,7 +342,7 @@ mod tests {
     #[derive(Deserialize, JsonSchema)]
     #[allow(dead_code)]
     struct Trip {
-        /// Where to.
+        /// Destination.
         city: String,
         days: Option<u8>,
         unit: Unit,
@@ -363,13 +366,13 @@ mod tests {
     }
 
     #[test]
-    fn the_schema_is_whole_in_itself_and_without_noise() {
+    fn argument_schema_is_inlined_and_minimal() {
         assert_eq!(
             argument_schema::<Trip>(),
             json!({
                 "type": "object",
                 "properties": {
-                    "city": {"description": "Where to.", "type": "string"},
+                    "city": {"description": "Destination.", "type": "string"},
                     "days": {"type": ["integer", "null"], "minimum": 0, "maximum": 255},
                     "unit": {"type": "string", "enum": ["celsius", "fahrenheit"]},
                     "stops": {"type": "array", "items": {
@@ -390,7 +393,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn functions_return_what_is_natural() {
+    async fn function_results_become_tool_outputs_or_errors() {
         #[derive(Serialize, JsonSchema)]
         struct Point {
             x: i32,
@@ -432,7 +435,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_type_refuses_was_never_started() {
+    async fn arguments_outside_the_rust_type_are_invalid_arguments() {
         let trip = tool("a.trip", "", |_: Trip, _| async {});
         let error = reply(&trip, json!({"city": "x", "days": 256, "unit": "celsius", "stops": []}))
             .await

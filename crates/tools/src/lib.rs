@@ -1,7 +1,7 @@
 //! Tools: their definition, the selection that a model is offered, and the execution of one call.
 //!
-//! Never decides *when* a call runs, or whether it may: that is the engine's. Never fetches a schema, never runs
-//! unchecked arguments, and never lets a tool's panic, silence or flood become anything but an
+//! Never decides *when* a call runs, or whether it may: that is the engine's. Never fetches a schema, never
+//! runs unchecked arguments, and turns a tool's panic, silence or flood of output into nothing but an
 //! [`CallOutcome`](throughline_wire::CallOutcome).
 //!
 //! A tool is a Rust function ([`tool()`]) or anything with the trait [`Tool`]. A [`ToolRegistry`] holds tools and

@@ -29,9 +29,9 @@ pub(crate) fn check_name(name: &ToolName) -> Result<(), String> {
 
 /// Wire names for a set of tools.
 ///
-/// `group_method` where that is free, short enough and loses nothing; else cut and with a suffix made from the whole
-/// name. When two tools want the same wire name, neither gets it: if the first in order kept it, registering one more
-/// tool could hand a name that the model has already used to another tool.
+/// `group_method` where that is unique, short enough and lossless; else cut and with a suffix made from the
+/// whole name. When two tools would have the same wire name, neither gets it: if the first in order did,
+/// registering one more tool could give a name that the model has already used to another tool.
 pub(crate) fn wire_names<'a>(names: impl Iterator<Item = &'a ToolName>) -> BTreeMap<WireName, ToolName> {
     let names: BTreeSet<&ToolName> = names.collect();
     let mut by_base_name: BTreeMap<String, Vec<&ToolName>> = BTreeMap::new();
@@ -64,7 +64,7 @@ fn is_wire_char(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_' || c == '-'
 }
 
-/// Nothing but dots had to be replaced.
+/// True if nothing but dots was replaced.
 fn is_lossless(name: &ToolName) -> bool {
     // Gemini wants a letter or an underscore in front.
     name.as_str().starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_map_is_bijective_and_legal_for_every_set() {
+    fn wire_names_are_distinct_and_legal() {
         let long_a = format!("group.{}", "a".repeat(80));
         let long_b = format!("group.{}b", "a".repeat(80));
         let exactly_64 = format!("g.{}", "m".repeat(62));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_name_stays_readable() {
+    fn wire_name_replaces_dots_with_underscores() {
         assert_eq!(
             wire(&["live2d.expression", "time.now"]),
             [
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_dispute_belongs_to_nobody() {
+    fn colliding_wire_names_all_get_a_suffix() {
         let alone = wire(&["a.b_c"]);
         assert_eq!(alone[0].1, "a_b_c");
         let both = wire(&["a.b_c", "a_b.c"]);
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_named_like_a_suffix_is_kept_apart() {
+    fn tool_named_like_a_suffixed_name_stays_distinct() {
         let suffixed = with_suffix(&"a.b_c".into(), 0);
         let impostor = suffixed.replacen('_', ".", 1);
         let pairs = wire(&["a.b_c", "a_b.c", &impostor]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_checked() {
+    fn check_name_accepts_only_group_and_method() {
         for good in ["time.now", "mcp.server.tool", "天气.今天", "a-b.c_d"] {
             assert_eq!(check_name(&good.into()), Ok(()), "{good}");
         }

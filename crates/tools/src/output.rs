@@ -1,6 +1,6 @@
-//! Limits of what a tool produces: the model sees head and tail, the rest is spilled to a file, memory stays flat.
+//! Limits of a tool's output: the model sees head and tail, the rest is spilled to a file, memory stays flat.
 //!
-//! Never fails a call: an output that cannot be stored is cut, and says so.
+//! Never fails a call: an output that cannot be stored is cut, with a notice.
 
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -21,10 +21,11 @@ pub struct OutputLimits {
     pub spooled_bytes_max: u64,
     /// Most bytes of partial output that are reported while the tool runs. Default 64 KiB, what a card shows.
     pub partial_bytes_max: usize,
-    /// Most bytes of the structured form, as JSON. Default 64 KiB; more is dropped, the text stands for it. So is one that nests
-    /// deeper than arguments may.
+    /// Most bytes of the structured form, as JSON. Default 64 KiB; a larger one is dropped and the text alone
+    /// is sent. So is one that nests deeper than arguments may.
     pub value_bytes_max: usize,
-    /// Most bytes of base64 in pictures and sounds together. Default 16 MiB; what is over is dropped and named.
+    /// Most bytes of base64 in pictures and sounds together. Default 16 MiB; media beyond it are dropped,
+    /// with a notice.
     pub media_bytes_max: usize,
 }
 
@@ -46,7 +47,7 @@ impl OutputLimits {
     }
 }
 
-/// Room for the line that says what was left out.
+/// Space for the line that reports omitted output.
 const NOTICE_BYTES: usize = 200;
 
 /// A directory for outputs that are too large for the log. Files in it belong to the owner of the directory: nothing here
@@ -62,7 +63,7 @@ impl OutputSpool {
         Self { directory: directory.into() }
     }
 
-    /// Where it is.
+    /// Folder of the spilled files.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
@@ -110,7 +111,7 @@ pub(crate) struct OutputCollector {
 enum CollectedOutput {
     /// All of it: not more than is shown.
     Complete(Vec<u8>),
-    /// Too much to show.
+    /// Beyond the limit: head and tail in memory, everything in a file.
     HeadTail { head: Vec<u8>, tail: VecDeque<u8>, spill: SpillFile },
 }
 
@@ -213,8 +214,8 @@ impl OutputCollector {
     }
 }
 
-/// Applies every limit to a finished output. `streamed` is what the tool wrote while it ran: it stands in for a text
-/// that the tool did not give.
+/// Applies every limit to a finished output. `streamed` is what the tool wrote while it ran: it replaces a
+/// missing text of the tool.
 pub(crate) async fn apply_limits(
     output: ToolOutput,
     streamed: Option<ToolOutput>,
@@ -228,7 +229,7 @@ pub(crate) async fn apply_limits(
             let value = value.filter(|value| limits.allow(value));
             return ToolOutput { text: streamed.text + &note, value, media, ..streamed };
         }
-        // The tool gave a text of its own: nothing will ever refer to this file.
+        // The tool returned its own text: nothing will ever refer to this file.
         Some(ToolOutput { spilled_to: Some(superseded), .. }) => {
             drop(tokio::fs::remove_file(superseded).await)
         }
@@ -276,8 +277,8 @@ fn limit_media(
     (retained, note)
 }
 
-/// True for values that nest at most this deep. Events, messages and rows that a value stands in are read with a parser that has a
-/// limit, as those of arguments are.
+/// True for values that nest at most this deep. Events, messages and rows that contain a value are read with
+/// a parser that has a limit, as arguments are.
 fn nests_within(value: &Value, depth_max: usize) -> bool {
     match value {
         Value::Array(items) => depth_max > 0 && items.iter().all(|item| nests_within(item, depth_max - 1)),
@@ -327,7 +328,7 @@ async fn write_spill(spill: &mut SpillFile, bytes: &[u8], spooled_bytes_max: u64
 fn head_text(bytes: &[u8], bytes_max: usize) -> String {
     let mut text = String::new();
     let last = bytes.utf8_chunks().last().map_or(0, |chunk| chunk.invalid().len());
-    // The cut may have gone through a character, which is not the tool's fault; anything longer is.
+    // The cut may have split a character, which is not the tool's fault; a longer invalid sequence is.
     let bytes = if last <= 3 { &bytes[..bytes.len() - last] } else { bytes };
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
@@ -358,7 +359,8 @@ pub(crate) fn format_bytes(count: u64) -> String {
     }
 }
 
-/// Joins bytes to text across cuts: what is not UTF-8 becomes U+FFFD, half a character waits for its rest.
+/// Joins bytes to text across chunks: invalid UTF-8 becomes U+FFFD, a partial character waits for its
+/// remaining bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Utf8Joiner {
     half: Vec<u8>,
@@ -407,7 +409,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_fits_is_shown_whole() {
+    async fn output_within_limit_is_unchanged() {
         for text in ["", "a", "天气", &"x".repeat(400)] {
             let output = collect(limits(400, 1000), None, &[text.as_bytes()]).await;
             assert_eq!(output, ToolOutput::text(text));
@@ -415,7 +417,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn head_and_tail_are_shown_and_the_whole_is_in_a_file() {
+    async fn long_output_keeps_head_and_tail_and_spills_to_file() {
         let folder = tempfile::tempdir().unwrap();
         let complete: String = (0..1_000).map(|n| format!("line {n} 行\n")).collect();
         for piece_bytes in [1, 7, 399, 1_000, complete.len()] {
@@ -439,7 +441,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_file_has_a_limit_and_is_private() {
+    async fn spill_file_is_bounded_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let output =
             collect(limits(400, 1_000), Some(OutputSpool::new(folder.path())), &[&[b'a'; 900], &[b'b'; 900]])
@@ -456,7 +458,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_second_output_of_the_same_name_does_not_overwrite_the_first() {
+    async fn spill_file_of_the_same_name_is_not_overwritten() {
         let folder = tempfile::tempdir().unwrap();
         let mut paths = Vec::new();
         for byte in [b'a', b'b'] {
@@ -469,7 +471,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_spool_that_cannot_be_written_does_not_fail_the_call() {
+    async fn unwritable_spool_does_not_fail_the_call() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a file");
         std::fs::write(&file, "").unwrap();
@@ -482,7 +484,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bytes_that_are_not_text_stay_within_the_limit_for_the_model_and_exact_in_the_file() {
+    async fn invalid_utf8_is_bounded_in_text_and_exact_in_spill_file() {
         let folder = tempfile::tempdir().unwrap();
         let noise: Vec<u8> = (0..390).map(|n| if n % 2 == 0 { 0xff } else { 0xc3 }).collect();
         let output = collect(limits(400, 1_000), Some(OutputSpool::new(folder.path())), &[&noise]).await;
@@ -492,7 +494,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn structured_outputs_and_pictures_have_limits() {
+    async fn structured_values_and_media_are_limited() {
         let small = OutputLimits { value_bytes_max: 20, media_bytes_max: 8, ..limits(400, 1_000) };
         let picture = |data: &str| Media::new("image/png".into(), data.into());
         let collector = || OutputCollector::new(small, None, "c".into());
@@ -523,7 +525,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_was_streamed_stands_in_for_a_missing_text() {
+    async fn streamed_output_replaces_a_missing_text() {
         let collector = || OutputCollector::new(OutputLimits::default(), None, "c".into());
         let streamed = Some(ToolOutput::text("streamed"));
         assert_eq!(apply_limits(ToolOutput::default(), streamed.clone(), collector()).await.text, "streamed");
@@ -531,7 +533,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_text_of_its_own_supersedes_what_was_streamed_and_its_file() {
+    async fn returned_text_supersedes_streamed_output_and_its_file() {
         let folder = tempfile::tempdir().unwrap();
         let streamed =
             collect(limits(400, 1_000), Some(OutputSpool::new(folder.path())), &[&[b'a'; 500]]).await;
@@ -544,7 +546,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_joined_across_cuts() {
+    fn split_utf8_is_joined_at_any_cut() {
         for bytes in ["天气 ok é".as_bytes(), b"\xffa\xe5\xa4b\xf0\x9f", "🌧".as_bytes()] {
             let mut expected = String::from_utf8_lossy(bytes).into_owned();
             for cut in 0..=bytes.len() {

@@ -7,41 +7,41 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-/// Content of such a file. Its default stands for an absent file.
+/// Content of a private file. Its default stands for an absent file.
 pub trait VersionedDocument: Clone + Default + PartialEq + Serialize + DeserializeOwned {
     /// The version of the format that this program knows.
     const FORMAT_VERSION: u32;
 
-    /// The version that the document says.
+    /// Version in the document.
     fn version(&self) -> u32;
 }
 
-/// The file.
+/// A JSON document in a file that only its owner can read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PrivateFile {
     path: PathBuf,
     bytes_max: u64,
 }
 
-/// Why a document cannot be read or written.
+/// Error of reading or writing a document.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateFileError {
-    /// The file system says no.
+    /// Error of the file system.
     #[error(transparent)]
     File(#[from] io::Error),
-    /// It holds something else, or a later version.
+    /// The file has another format, or that of a later version.
     #[error("{0}")]
     Format(String),
 }
 
 impl PrivateFile {
-    /// At this path, of at most so many bytes: what is larger was not written by us. It is made, with its folder, by the
-    /// first change.
+    /// A file at this path with a size limit in bytes: a larger file was not written by this program. The
+    /// first change creates it, with its folder.
     pub fn at(path: impl Into<PathBuf>, bytes_max: u64) -> Self {
         Self { path: path.into(), bytes_max }
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -95,7 +95,8 @@ impl PrivateFile {
         Ok(result)
     }
 
-    /// Written to a temporary file and moved into place: a crash leaves the old file or the new one.
+    /// Writes a temporary file and moves it to the path: after a crash either the old file or the new one
+    /// exists.
     fn replace(&self, document: &impl Serialize) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(document)?;
         text.push(b'\n');

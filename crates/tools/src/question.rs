@@ -1,8 +1,8 @@
-//! Questions of a running tool to a person, and the time that stands still meanwhile.
+//! Questions of a running tool to a person; the call's time limit is paused during them.
 //!
 //! A tool asks through its context ([`ToolContext::ask`](crate::ToolContext::ask)); the caller puts the
-//! question to a person, through a [`QuestionHandler`] in the [`ToolInvocation`](crate::ToolInvocation). Without one there
-//! is nobody to ask, and the answer is [`ToolAnswer::Decline`].
+//! question to a person, through a [`QuestionHandler`] in the [`ToolInvocation`](crate::ToolInvocation).
+//! Without one no person can be asked, and the answer is [`ToolAnswer::Decline`].
 
 use crate::schema::CompiledSchema;
 use futures_util::future::BoxFuture;
@@ -14,8 +14,8 @@ use throughline_engine::{ElicitationMode, ToolAnswer, ToolQuestion};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
-/// Default limit of the time that a call's time limit stands still while its tool asks, in all its questions
-/// together.
+/// Default limit of the time for which a call's time limit is paused while its tool asks, over all its
+/// questions.
 pub const QUESTION_WAIT_MAX_DEFAULT: Duration = Duration::from_secs(30 * 60);
 
 /// Puts the questions of a running tool to a person.
@@ -32,7 +32,7 @@ impl QuestionHandler {
         Self(Some(Arc::new(move |question| Box::pin(ask(question)))))
     }
 
-    /// There is nobody to ask: every question is declined.
+    /// A handler that declines every question: no person can be asked.
     pub fn decline_all() -> Self {
         Self::default()
     }
@@ -71,7 +71,7 @@ impl fmt::Debug for QuestionHandler {
 pub fn complete_answer(schema: Option<&Value>, answer: ToolAnswer) -> Result<ToolAnswer, String> {
     let (schema, content) = match (schema, answer) {
         (Some(schema), ToolAnswer::Accept { content }) => (schema, content),
-        // Nothing was to be filled in: the tool is told that it was done, and no more.
+        // The question has no form: the tool only learns that the person accepted.
         (None, ToolAnswer::Accept { .. }) => return Ok(ToolAnswer::Accept { content: None }),
         (_, answer) => return Ok(answer),
     };
@@ -104,25 +104,25 @@ impl QuestionChannel {
         Self { asker: handler, clock: PausableClock::new(wait_max), ask_lock: tokio::sync::Mutex::new(()) }
     }
 
-    /// Asks, and holds the call's time meanwhile.
+    /// Asks a question and pauses the call's time limit until the answer.
     pub(crate) async fn ask(&self, question: ToolQuestion) -> ToolAnswer {
         let _turn = self.ask_lock.lock().await;
         let schema = match &question.mode {
             ElicitationMode::Form { schema } => Some(schema.clone()),
             _ => None,
         };
-        // A form that nobody can fill in is not shown to anyone.
+        // A form that cannot be filled in is not shown.
         if schema.as_ref().is_some_and(|schema| CompiledSchema::compile(schema).is_err()) {
             return ToolAnswer::Cancel;
         }
         let _pause = self.clock.pause();
         let answer = self.asker.ask(question).await;
-        // Whoever asks has checked it; what does not fit never reaches a tool.
+        // The handler has validated the answer; an answer that does not fit never reaches a tool.
         complete_answer(schema.as_ref(), answer).unwrap_or(ToolAnswer::Cancel)
     }
 }
 
-/// The clock of a call, which stands still while its tool asks.
+/// Clock of a call, paused while its tool asks.
 #[derive(Debug)]
 pub(crate) struct PausableClock {
     state: Mutex<PauseState>,
@@ -152,7 +152,7 @@ impl PausableClock {
         PauseGuard(self)
     }
 
-    /// Waits until a call has run for `limit` since `started`, without the time in which it stood still.
+    /// Waits until a call has run for `limit` since `started`, not counting pauses.
     pub(crate) async fn wait_for_timeout(&self, started: Instant, limit: Duration) {
         loop {
             let paused = {
@@ -171,7 +171,7 @@ impl PausableClock {
     }
 }
 
-/// Time stands still until this is dropped: also if the tool gives up its question.
+/// Pauses the clock until it is dropped, also if the tool abandons its question.
 struct PauseGuard<'a>(&'a PausableClock);
 
 impl Drop for PauseGuard<'_> {

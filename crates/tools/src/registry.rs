@@ -1,6 +1,7 @@
-//! All tools that there are, and which of them are offered.
+//! All tools, and the selection that is offered.
 //!
-//! Immutable once built: a turn keeps the registry that it began with, a change makes a new one. Never runs anything.
+//! Immutable once built: a turn uses the registry that it began with, and a change makes a new one. Never
+//! runs anything.
 
 use crate::naming;
 use crate::schema::{CompiledSchema, SchemaError, SchemaFault};
@@ -34,14 +35,14 @@ pub struct ToolRegistry {
 pub struct RegisteredTool {
     tool: Arc<dyn Tool>,
     spec: ToolSpec,
-    /// Those of the definition: every turn has them, and they are large.
+    /// Schema of the definition, shared because every turn has it and it is large.
     parameters: Arc<Value>,
     schema: CompiledSchema,
     wire_name: WireName,
     fingerprint: ToolFingerprint,
 }
 
-/// Why tools cannot be registered.
+/// Error that prevents tools from being registered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RegistryError {
@@ -50,7 +51,7 @@ pub enum RegistryError {
     Name {
         /// The name.
         name: ToolName,
-        /// Problem with it.
+        /// Problem with the name.
         problem: String,
     },
     /// Two tools of one name.
@@ -58,7 +59,7 @@ pub enum RegistryError {
     Duplicate {
         /// The name.
         name: ToolName,
-        /// Source of one.
+        /// Source of the first tool with this name.
         first: String,
         /// Source of the other.
         second: String,
@@ -127,7 +128,8 @@ impl RegistryBuilder {
         }
     }
 
-    /// The same, without those that cannot be registered; of two tools of one name the first stays.
+    /// Builds a registry without the tools that cannot be registered; of two tools with the same name the
+    /// first stays.
     pub(crate) fn build_valid(self) -> (ToolRegistry, Vec<RejectedTool>) {
         let mut accepted: BTreeMap<ToolName, (Arc<dyn Tool>, ToolSpec, CompiledSchema)> = BTreeMap::new();
         let mut rejected = Vec::new();
@@ -184,10 +186,11 @@ fn compile_schema(spec: &ToolSpec) -> Result<CompiledSchema, RegistryError> {
 }
 
 impl RegisteredTool {
-    /// A tool under a name at upstreams that it has already, alone.
+    /// A single tool under a wire name that it already has.
     ///
     /// # Errors
-    /// A schema that is none.
+    ///
+    /// The schema is invalid.
     pub fn under(tool: Arc<dyn Tool>, wire_name: &WireName) -> Result<Self, RegistryError> {
         let spec = tool.definition();
         let schema = compile_schema(&spec)?;
@@ -200,15 +203,15 @@ impl RegisteredTool {
         Self { tool, spec, parameters, schema, wire_name: wire_name.clone(), fingerprint }
     }
 
-    /// The code.
+    /// Implementation of the tool.
     pub fn tool(&self) -> &Arc<dyn Tool> {
         &self.tool
     }
-    /// The definition.
+    /// Definition of the tool.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
     }
-    /// Its name at upstreams.
+    /// Name of the tool on the wire.
     pub fn wire_name(&self) -> &WireName {
         &self.wire_name
     }
@@ -234,7 +237,7 @@ impl RegisteredTool {
         }
     }
 
-    /// As the turn machine takes it; `client_id` runs it if it is a tool of clients.
+    /// The tool as the turn machine takes it; `client_id` runs it if it is a client-side tool.
     pub fn to_offered(&self, client_id: Option<String>) -> OfferedTool {
         let spec = &self.spec;
         OfferedTool {
@@ -269,10 +272,11 @@ impl ToolRegistry {
         RegistryBuilder { tools: self.entries.values().map(|entry| entry.tool.clone()).collect() }
     }
 
-    /// The same with these tools besides; one with an existing name replaces it. What has not changed is not made
-    /// again.
+    /// A registry with these additional tools; one with an existing name replaces it. Unchanged tools are not
+    /// built again.
     ///
     /// # Errors
+    ///
     /// As in [`RegistryBuilder::build`].
     pub fn with_tools(
         &self,
@@ -307,7 +311,7 @@ impl ToolRegistry {
         self.entries.get(self.by_wire_name.get(name)?)
     }
 
-    /// All tools, by name; those that models may not call, too.
+    /// All tools, by name, including those that models may not call.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<RegisteredTool>> {
         self.entries.values()
     }
@@ -317,12 +321,12 @@ impl ToolRegistry {
         self.entries.len()
     }
 
-    /// There are none.
+    /// True if there are no tools.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// All tools as rules see them, also those that no agent may call.
+    /// All tools as rules see them, including those that agents may not call.
     pub(crate) fn all_as_offered(&self) -> Vec<OfferedTool> {
         self.entries.values().map(|entry| entry.to_offered(None)).collect()
     }
@@ -332,7 +336,7 @@ impl ToolRegistry {
         self.offered_with(toggles, |_| None)
     }
 
-    /// The same; `client_of` says which connected client runs a client-side tool.
+    /// Offered tools, with `client_of` naming the connected client that runs a client-side tool.
     pub fn offered_with(
         &self,
         toggles: &ToolToggles,
@@ -425,7 +429,7 @@ impl ToolFingerprint {
     }
 }
 
-/// The same value with the keys of every object in order.
+/// An equal value with the keys of every object in order.
 pub(crate) fn canonicalize(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(canonicalize).collect()),
@@ -478,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn absent_means_not_callable() {
+    fn tools_are_offered_only_if_agent_callable() {
         let registry = ToolRegistry::builder()
             .tool(quiet("a.yes").agent_callable())
             .tool(quiet("a.no"))
@@ -491,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_the_vcp_protocol_reaches_the_definition() {
+    fn vcp_command_is_part_of_the_offered_definition() {
         let tool = quiet("a.b").agent_callable().vcp_command("FileOperator", Some("ReadFile"));
         let registry =
             ToolRegistry::builder().tool(tool).tool(quiet("a.c").agent_callable()).build().unwrap();
@@ -502,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_offered_is_in_order_whatever_the_order_of_registration() {
+    fn offered_tools_and_fingerprint_ignore_registration_order() {
         let names = ["time.now", "a.b", "files.read", "files.list"];
         let mut backwards = names;
         backwards.reverse();
@@ -519,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn names_map_back_exactly() {
+    fn wire_names_map_back_to_their_tools() {
         let registry = registry(&["a.b_c", "a_b.c", "live2d.expression"]);
         for entry in registry.iter() {
             let back = registry.by_wire_name(entry.wire_name()).unwrap();
@@ -571,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_registered_is_named() {
+    fn invalid_names_duplicates_and_schemas_are_refused() {
         let broken = |parameters: Value| {
             let mut spec = ToolSpec::new("a.b", "");
             spec.parameters = parameters;
@@ -595,7 +599,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_may_do_and_asks_for_is_offered_with_its_fingerprint() {
+    fn offered_tool_carries_effect_permission_and_fingerprint() {
         let tool = quiet("a.b").effect(Effect::Read).agent_callable().require_approval();
         let registry = ToolRegistry::builder().tool(tool).build().unwrap();
         let offered = registry.offered(&ToolToggles::default()).remove(0);
@@ -620,7 +624,7 @@ mod tests {
     }
 
     #[test]
-    fn suggestions_and_toggles_speak_of_what_is_there() {
+    fn suggest_skips_disabled_and_unknown_toggles_are_listed() {
         let registry = ToolRegistry::builder()
             .tool(quiet("demo.weather").agent_callable())
             .tool(quiet("demo.whether"))

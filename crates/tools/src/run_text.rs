@@ -10,7 +10,7 @@ use throughline_wire::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// Most calls of one reply that are run; the others are told so. Default of [`TextRunOptions::calls_max`].
+/// Most calls of one reply that are run; the others get an error. Default of [`TextRunOptions::calls_max`].
 pub const TEXT_CALLS_MAX: usize = 64;
 
 /// Settings of [`run_text`].
@@ -18,10 +18,10 @@ pub const TEXT_CALLS_MAX: usize = 64;
 pub struct TextRunOptions {
     /// The grammar of the calls. Default: `vcp`.
     pub protocol: &'static dyn TextProtocol,
-    /// Rules about what may run. There is nobody to ask here: what would ask is denied. Default: no rules, so that only
-    /// tools run which change nothing.
+    /// Rules about calls. No person can be asked here: calls that need an approval are denied. Default: no
+    /// rules, so that only tools without effects run.
     pub policy: Policy,
-    /// Runs the tools.
+    /// Executor that runs the tools.
     pub executor: ToolExecutor,
     /// Switches of tools.
     pub toggles: ToolToggles,
@@ -57,7 +57,8 @@ pub struct TextRun {
     pub findings: Vec<MarkupFinding>,
 }
 
-/// Reads the calls in a reply, runs those that may run, one after the other, and writes their results for the model.
+/// Reads the calls in a reply, runs the permitted ones one after the other, and writes their results for the
+/// model.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -77,7 +78,7 @@ pub async fn run_text(reply: &str, tools: &ToolRegistry, options: &TextRunOption
     let offered = tools.offered(&options.toggles);
     let definitions: Vec<ToolDefinition> = offered.iter().map(|tool| tool.definition.clone()).collect();
     let parsed = options.protocol.parse(reply, &definitions);
-    // The same reply has the same ids, and no two replies share the frame of their results.
+    // Equal replies have the same ids, and no two replies share the frame of their results.
     let id = blake3::hash(reply.as_bytes()).to_hex();
     let mut calls = Vec::new();
     for (number, written) in (1..).zip(parsed.calls) {
@@ -160,7 +161,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_reads_runs_and_the_rest_needs_a_rule() {
+    async fn read_tools_run_and_write_tools_need_an_allow_rule() {
         let reply = ["clock_now", "notes_save", "inner_reset", "clock_nov"].map(request).concat();
         let ended = outcomes(&reply, &TextRunOptions::default()).await;
         assert_eq!(ended[0].output().map(|output| output.text.as_str()), Some("noon"));
@@ -181,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_runs_behind_the_limit_or_without_a_call() {
+    async fn plain_text_and_calls_over_the_limit_do_not_run() {
         assert!(outcomes("Just text.", &TextRunOptions::default()).await.is_empty());
         let two = request("clock_now").repeat(2);
         let options = TextRunOptions { calls_max: 1, ..TextRunOptions::default() };

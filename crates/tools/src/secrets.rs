@@ -1,4 +1,4 @@
-//! Texts that nobody may see: taken out of everything that a tool says, in the forms in which they travel.
+//! Secrets: removed from everything that a tool outputs, in all encodings in which they appear.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -11,7 +11,7 @@ use throughline_wire::{Media, MediaContent, ToolOutput};
 
 /// Shorter values are placeholders ("none", "x"), and replacing them would destroy the text.
 pub const SECRET_BYTES_MIN: usize = 8;
-/// Text in place of a secret.
+/// Text that replaces a secret.
 const REPLACEMENT: &str = "…";
 
 /// Known secrets. `Debug` shows how many, never what.
@@ -34,7 +34,7 @@ impl fmt::Debug for SecretSet {
 }
 
 impl SecretSet {
-    /// These values, those under [`SECRET_BYTES_MIN`] excepted.
+    /// A set of these values, except those shorter than [`SECRET_BYTES_MIN`].
     ///
     /// ```
     /// use throughline_tools::SecretSet;
@@ -63,12 +63,12 @@ impl SecretSet {
         Self { pattern: pattern.and_then(Result::ok), longest_form, count }
     }
 
-    /// There are none.
+    /// True if the set has no secrets.
     pub fn is_empty(&self) -> bool {
         self.pattern.is_none()
     }
 
-    /// Bytes of the longest form that one of them travels in; 0 = there are none.
+    /// Bytes of the longest encoding of a secret; 0 = no secrets.
     #[cfg(feature = "process")]
     pub(crate) fn longest_form(&self) -> usize {
         self.longest_form
@@ -79,7 +79,7 @@ impl SecretSet {
         match &self.pattern {
             Some(pattern) if pattern.is_match(text.as_bytes()) => {
                 let bytes = pattern.replace_all(text.as_bytes(), REPLACEMENT.as_bytes());
-                // Forms are whole characters, so what is between them is text as before.
+                // Encodings are whole characters, so the rest is still valid text.
                 Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
             }
             _ => Cow::Borrowed(text),
@@ -131,7 +131,8 @@ impl SecretSet {
     }
 }
 
-/// Takes secrets out of bytes that come in pieces, wherever they are cut. Holds back no more than a secret could need.
+/// Removes secrets from bytes that come in pieces, for any split. Holds back no more than the start of a
+/// secret could need.
 ///
 /// ```
 /// use throughline_tools::SecretSet;
@@ -184,7 +185,7 @@ impl StreamRedactor {
     }
 }
 
-/// The password of an address (`postgres://user:password@host/db`), as it stands there and as it is meant.
+/// The password of an address (`postgres://user:password@host/db`), as written and percent-decoded.
 pub fn url_passwords(address: &str) -> Vec<String> {
     let Ok(url) = url::Url::parse(address) else { return Vec::new() };
     let query = url.query_pairs().filter(|(name, _)| name.eq_ignore_ascii_case("password"));
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_found_in_every_disguise() {
+    fn secrets_are_redacted_in_every_encoding() {
         let secrets = SecretSet::new([SECRET]);
         for disguise in disguises() {
             assert!(shows_secret(&disguise), "the test itself: {disguise}");
@@ -313,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn cuts_hide_nothing() {
+    fn streamed_redaction_equals_whole_at_any_cut() {
         let secrets = SecretSet::new([SECRET, "another-secret"]);
         for disguise in disguises() {
             let text = format!("before {disguise} between another-secret after");
@@ -329,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_secret_stays() {
+    fn short_and_blank_secrets_are_ignored() {
         let secrets = SecretSet::new(["short", "", "   "]);
         assert!(secrets.is_empty());
         let text = "a short text";

@@ -29,7 +29,7 @@ pub(crate) fn effect<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Effec
     })
 }
 
-/// The same, by name of a tool.
+/// Reads effects by name of a tool.
 pub(crate) fn effects<'de, D, K>(deserializer: D) -> Result<std::collections::BTreeMap<K, Effect>, D::Error>
 where
     D: Deserializer<'de>,
@@ -41,7 +41,8 @@ where
     Ok(map.into_iter().map(|(name, StrictEffect(effect))| (name, effect)).collect())
 }
 
-/// `[commands.NAME]`, `[http_tools.NAME]`: a name with a group stands for itself, another gets the section's group.
+/// Name of a tool from `[commands.NAME]` or `[http_tools.NAME]`: a name with a group is used as it is,
+/// another gets the section's group.
 pub(crate) fn tool_name(key: &str, given: Option<&str>, group: &str) -> ToolName {
     let name = given.unwrap_or(key);
     if name.contains('.') { ToolName::from(name) } else { ToolName::from(format!("{group}.{name}").as_str()) }
@@ -97,7 +98,7 @@ pub(crate) fn time_limit(timeout_ms: Option<u64>) -> Result<Duration, ToolSettin
     }
 }
 
-/// Names of variables whose values are secrets even if somebody only lets them through.
+/// Names of variables whose values count as secrets, even if they are only passed on to a program.
 pub(crate) fn is_secret_name(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     ["KEY", "TOKEN", "SECRET", "PASSW", "AUTH", "CREDENTIAL", "COOKIE"].iter().any(|part| name.contains(part))

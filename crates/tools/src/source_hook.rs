@@ -9,13 +9,13 @@ pub const CALLBACK_PATH: &str = "/plugin-callback";
 /// The part of a [`ToolSource`](crate::ToolSource) that works on requests to models.
 #[async_trait]
 pub trait SourceHook: Send + Sync {
-    /// Its parts that are no tools, for lists.
+    /// Parts of the source other than tools, for lists.
     fn additions(&self) -> Vec<SourceAddition>;
 
     /// True if [`preprocess`](Self::preprocess) changes anything.
     fn has_preprocessors(&self) -> bool;
 
-    /// Changes instructions and messages. Called once for what a turn begins with.
+    /// Changes instructions and messages. Called once, with the request that a turn begins with.
     async fn preprocess(&self, request: &mut ModelRequest);
 
     /// Fills placeholders. Called for each request.
@@ -31,13 +31,13 @@ pub trait SourceHook: Send + Sync {
 /// A part of a source that is no tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceAddition {
-    /// The source.
+    /// Name of the source.
     pub source: String,
-    /// Its name.
+    /// Name of the addition.
     pub name: String,
-    /// Its kind, as its own manifest has it.
+    /// Kind, as in the source's own manifest.
     pub kind: &'static str,
-    /// Its effect, in a sentence for people.
+    /// Effect, in a sentence for people.
     pub summary: String,
 }
 
@@ -46,15 +46,15 @@ pub struct SourceAddition {
 pub struct SourceCallback {
     /// Proof that the sender was started by us.
     pub token: String,
-    /// The sender's name.
+    /// Name of the sending plugin.
     pub plugin: String,
     /// Id of the task, as the sender has chosen it.
     pub task: String,
-    /// JSON.
+    /// Body, as JSON.
     pub body: Vec<u8>,
 }
 
-/// Why a callback is refused.
+/// Error of a refused callback.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallbackError {
@@ -64,16 +64,16 @@ pub enum CallbackError {
     /// The body is no JSON object.
     #[error("the body is not a JSON object")]
     NotJson,
-    /// It is too large.
+    /// The body is too large.
     #[error("the body has more than {bytes_max} bytes")]
     TooLarge {
-        /// The limit.
+        /// Limit in bytes.
         bytes_max: usize,
     },
-    /// It cannot be stored.
+    /// The body cannot be stored.
     #[error("the result cannot be stored: {why}")]
     NotStored {
-        /// The system's reason.
+        /// Reason given by the system.
         why: String,
     },
 }

@@ -1,10 +1,11 @@
 //! Texts of the settings with `{names}` of arguments in them.
 //!
-//! Only finds them: what a value may be, and how it is written, is decided where it is put into an argument list or a URL.
+//! This module only finds them: valid values and their escaping are decided where they are inserted into an
+//! argument list or a URL.
 
 use serde_json::{Map, Value, json};
 
-/// A text, in order: as it stands, and names of arguments.
+/// Parts of a text, in order: literal text and names of arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ArgumentTemplate {
     pub(crate) parts: Vec<ArgumentTemplatePart>,
@@ -59,7 +60,7 @@ impl ArgumentTemplate {
         })
     }
 
-    /// It is one argument and nothing else.
+    /// The argument's name, if the template is one argument and nothing else.
     pub(crate) fn sole_argument(&self) -> Option<&str> {
         match self.parts.as_slice() {
             [ArgumentTemplatePart::Argument(name)] => Some(name),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use throughline_wire::ToolName;
 
-/// A switch.
+/// Switch of a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolToggle {
     /// Offered, if the tool is callable by agents at all.
@@ -46,7 +46,7 @@ impl ToolToggles {
         self.resolve(name).1
     }
 
-    /// The same, with the name of the switch that decides; `None` = no switch is set for it.
+    /// State of a tool, with the name of the switch that decides; `None` = no switch is set for it.
     pub fn resolve<'n>(&self, name: &'n ToolName) -> (Option<&'n str>, ToolToggle) {
         let mut part = name.as_str();
         loop {
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_exact_switch_wins() {
+    fn most_specific_toggle_wins() {
         let toggles = ToolToggles::new(ToolToggle::Off)
             .set("mcp", ToolToggle::On)
             .set("mcp.git", ToolToggle::Off)

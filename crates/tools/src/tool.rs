@@ -15,18 +15,18 @@ pub const TOOL_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 /// Something that a model can call.
 ///
 /// The contract:
-/// - `definition` **must** give the same answer every time; it is asked once, when the tool is registered.
-/// - `call` is only made with arguments that fit the schema of the definition. It **may** be made several times at
-///   once, unless the definition's concurrency class says otherwise.
-/// - `call` **must not** block its thread: long computations and file access belong in `spawn_blocking`, with a look at
-///   [`ToolContext::is_cancelled`] now and then.
-/// - `call` **must not** do more than the definition's effect says: a tool that reads may be started before the model
-///   has finished, run again, or have its result thrown away.
+/// - `definition` **must** give the same answer every time; it is called once, when the tool is registered.
+/// - `call` is only made with arguments that fit the schema of the definition. Several calls **may** run in
+///   parallel, unless the definition's concurrency class says otherwise.
+/// - `call` **must not** block its thread: long computations and file access belong in `spawn_blocking`, with
+///   checks of [`ToolContext::is_cancelled`] at intervals.
+/// - `call` **must not** do more than the definition's effect declares: a tool that reads may be started
+///   before the model has finished, run again, or have its result thrown away.
 /// - `call` **may** panic or never return: it ends as a failed or timed-out call and harms nothing else.
-/// - **On cancel** (by the user, or over time) the context's token fires. The tool **should** undo or finish what must
-///   not be left half done and return; what it returns is retained as partial output. After a grace of
-///   [1.5 seconds](crate::ExecutorLimits::grace) its future is dropped at the await where it stands: guards run, nothing
-///   else does, and a result that comes later is dropped.
+/// - **On cancel** (by the user, or over time) the context's token fires. The tool **should** undo or finish
+///   what must not be left half done and return; what it returns is retained as partial output. After a grace
+///   of [1.5 seconds](crate::ExecutorLimits::grace) its future is dropped at its current await: only drop
+///   guards still run, and a later result is discarded.
 /// - Large output **should** be written through [`ToolContext::write`] as it comes: memory stays flat and the card
 ///   shows it. An output returned as one text is limited too, but has been in memory by then.
 ///
@@ -70,11 +70,11 @@ pub trait Tool: Send + Sync {
     async fn call(&self, arguments: &CallArguments, context: ToolContext) -> Result<ToolOutput, ToolError>;
 }
 
-/// Everything about a tool but its code.
+/// Definition of a tool without its implementation.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ToolSpec {
-    /// `group.method`, `live2d.expression`.
+    /// Name, `group.method`, for example `live2d.expression`.
     pub name: ToolName,
     /// For people, on the card. Default: the name.
     pub title: String,
@@ -89,7 +89,7 @@ pub struct ToolSpec {
     pub output: Option<Value>,
     /// Effect on the outside. Default: external, the greatest.
     pub effect: Effect,
-    /// May a model call it? Default: no. Being registered is not enough.
+    /// Permission for models to call the tool. Default: no. Registration alone is not enough.
     pub agent_callable: AgentCallable,
     /// Calls that it may run concurrently with.
     pub concurrency: ToolConcurrency,
@@ -97,15 +97,17 @@ pub struct ToolSpec {
     pub timeout: Duration,
     /// Permission that the tool itself asks for on top of the rules for its effect. Default: none.
     pub permission: PermissionRule,
-    /// Its part in going to addresses: a call asks before it goes to a host that nobody has named. Default: none.
+    /// Role in opening addresses: a call to a host that neither a person nor the settings have named needs an
+    /// approval. Default: none.
     pub addresses: AddressRole,
-    /// Is it meant to be called again and again with the same arguments? The loop guard leaves such tools alone.
+    /// `Poller` for a tool that is meant to be called repeatedly with the same arguments. The loop guard
+    /// ignores such tools.
     pub polling: PollingMode,
-    /// Where it runs. Default: in this process.
+    /// Process that runs the tool. Default: this one.
     pub runs_on: RunsOn,
     /// Name in the VCP text protocol. Default: its wire name.
     pub vcp_command: Option<VcpCommand>,
-    /// Where it comes from: `rust`, `builtin`, `demo`, `mcp:<server>`. Default `rust`.
+    /// Source of the tool: `rust`, `builtin`, `demo`, `mcp:<server>`. Default `rust`.
     pub source: String,
 }
 
@@ -137,14 +139,14 @@ impl ToolSpec {
 /// Permission for models to call a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AgentCallable {
-    /// It is registered for other uses only.
+    /// Registered for other uses only.
     #[default]
     No,
-    /// It may be offered.
+    /// May be offered to models.
     Yes,
 }
 
-/// Where a tool runs.
+/// Process that runs a tool.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RunsOn {
     /// In this process.
@@ -154,7 +156,7 @@ pub enum RunsOn {
     Client,
 }
 
-/// Why a tool gave no output. The model reads the message, and may try something else.
+/// Failure of a tool. The model reads the message, and may try something else.
 ///
 /// Any error type becomes one with `?`, its sources joined to the message. For that to work it is not an
 /// `std::error::Error` itself.
@@ -169,27 +171,27 @@ pub enum RunsOn {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum ToolError {
-    /// It began and did not succeed.
+    /// The tool started and did not succeed.
     Failed {
         /// The error, and if possible an alternative.
         message: String,
-        /// Output before that.
+        /// Output before the failure.
         partial: Option<Box<ToolOutput>>,
     },
-    /// It did not begin: nothing happened.
+    /// The tool did not start: nothing happened.
     NotStarted(NotStarted),
-    /// Something that it waited for did not come in its time, which is a limit of the tool's own; the one of the
-    /// definition is the executor's.
+    /// A wait of the tool exceeded a limit of its own; the limit of the definition is enforced by the
+    /// executor.
     TimedOut {
-        /// The limit.
+        /// Limit that was exceeded.
         limit: Duration,
     },
-    /// It has begun, or something was sent, and then the line broke: what became of it cannot be known here. The executor
-    /// makes of it what fits the tool's effect: an unknown end, or a failure that may be tried again.
+    /// The tool started, or a request was sent, and then the connection broke: its outcome is unknown. The
+    /// executor turns this into an unknown outcome or a retryable failure, depending on the tool's effect.
     Lost {
-        /// All that is known.
+        /// Everything that is known about the loss.
         message: String,
-        /// Output before that.
+        /// Output before the loss.
         partial: Option<Box<ToolOutput>>,
     },
 }
@@ -200,7 +202,7 @@ impl ToolError {
         Self::Failed { message: message.into(), partial: None }
     }
 
-    /// A line that broke after something may have been sent or done, with what is known.
+    /// A connection that broke after a request may have been sent or executed, with what is known.
     ///
     /// ```
     /// use throughline_tools::ToolError;
@@ -217,7 +219,7 @@ impl ToolError {
         Self::NotStarted(NotStarted::InvalidArguments { message: message.into() })
     }
 
-    /// A failure with what was produced before it.
+    /// Adds the output produced before the failure.
     #[must_use]
     pub fn with_partial(self, output: ToolOutput) -> Self {
         match self {
@@ -227,7 +229,7 @@ impl ToolError {
         }
     }
 
-    /// The same without secrets in what it says.
+    /// The same error with secrets removed from its texts.
     pub(crate) fn redacted(self, secrets: &SecretSet) -> Self {
         let text = |message: String| secrets.redact(&message).into_owned();
         let output = |partial: Option<Box<ToolOutput>>| {
@@ -288,7 +290,7 @@ mod tests {
     struct Outer(#[source] std::num::ParseIntError);
 
     #[test]
-    fn any_error_becomes_one_with_its_sources() {
+    fn tool_error_from_any_error_includes_its_sources() {
         fn fails() -> Result<(), ToolError> {
             Err("x".parse::<i32>().map_err(Outer).unwrap_err())?
         }
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_the_careful_ones() {
+    fn tool_spec_defaults_are_conservative() {
         let spec = ToolSpec::new("a.b", "");
         assert_eq!(spec.effect, Effect::External);
         assert_eq!(spec.agent_callable, AgentCallable::No);

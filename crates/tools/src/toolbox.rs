@@ -1,8 +1,9 @@
-//! The tools that there are right now: fixed ones, and those of sources that come and go (MCP servers, folders, clients).
+//! The tools that are available now: fixed ones, and those of dynamic sources (MCP servers, folders,
+//! clients).
 //!
-//! A [`Toolbox`] makes [`ToolRegistry`] snapshots: a turn keeps the one that it began with, a change makes a new one. What
-//! cannot be registered is a [`SourceFault`] and takes nothing else with it. Never runs a tool, never decides which are
-//! offered.
+//! A [`Toolbox`] makes [`ToolRegistry`] snapshots: a turn uses the one that it began with, and a change makes
+//! a new one. A tool that cannot be registered becomes a [`SourceFault`] and affects no other tool. Never
+//! runs a tool, never decides which are offered.
 
 use crate::registry::{RegistryBuilder, RegistryError, ToolRegistry};
 use crate::source_hook::SourceHook;
@@ -21,7 +22,7 @@ use tokio_util::task::AbortOnDropHandle;
 /// The group of tools that a request brings along.
 const OWN_GROUP: &str = "own";
 
-/// Where tools come from, if not from code: they may appear, change and go while the program runs.
+/// A dynamic source of tools: they may appear, change and disappear while the program runs.
 #[async_trait]
 pub trait ToolSource: Send + Sync {
     /// Name of the source in its tools' `source`: `mcp:files`, `commands`. Unique in a toolbox.
@@ -34,13 +35,13 @@ pub trait ToolSource: Send + Sync {
     /// Ends every task that `start` has spawned.
     async fn stop(&self);
 
-    /// Its effects besides its tools. Default: none.
+    /// Effects of the source besides its tools. Default: none.
     fn hook(&self) -> Option<Arc<dyn SourceHook>> {
         None
     }
 }
 
-/// Something of a source that is not as it should be. The rest works on.
+/// A problem of a source. The rest of the source continues to work.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceFault {
     /// Name of the source.
@@ -219,7 +220,7 @@ impl Toolbox {
         self.inner.state().registry.clone()
     }
 
-    /// Everything that is not as it should be now, by source.
+    /// All current problems, by source.
     pub fn faults(&self) -> Vec<SourceFault> {
         let state = self.inner.state();
         let source_faults = state.sources.values().flat_map(|entry| entry.faults.iter());
@@ -258,8 +259,8 @@ impl Toolbox {
         self.inner.state().sources.values().filter_map(|entry| entry.source.hook()).collect()
     }
 
-    /// The address of the server, `http://127.0.0.1:8080`, at which programs of sources deliver what they finish later. For
-    /// all sources, also those that are added later.
+    /// Sets the address of the server, `http://127.0.0.1:8080`, to which programs of sources deliver late
+    /// results. For all sources, including those added later.
     pub fn set_callback_base(&self, base: &str) {
         self.inner.state().callback_base = Some(base.to_owned());
         for hook in self.hooks() {
@@ -272,8 +273,8 @@ impl Toolbox {
         self.inner.changes.subscribe()
     }
 
-    /// Waits until every source has reported something, tools or fault, but no longer than `limit`. The names of those that
-    /// have not are returned; their tools come when they come.
+    /// Waits until every source has reported something, tools or fault, but no longer than `limit`. Returns
+    /// the names of those that have not; their tools are added when they report.
     pub async fn wait_ready(&self, limit: Duration) -> Vec<String> {
         let mut changed = self.subscribe();
         let all_reported = async {
@@ -298,17 +299,17 @@ impl Toolbox {
 }
 
 impl SourceReporter {
-    /// These are the source's tools from now on; earlier ones are removed.
+    /// Replaces the source's tools.
     pub fn set_tools(&self, tools: Vec<Arc<dyn Tool>>) {
         self.update(|entry| entry.tools = tools);
     }
 
-    /// These are the source's faults from now on; none = it is well.
+    /// Replaces the source's faults; an empty list means that it works.
     pub fn set_faults(&self, faults: Vec<SourceFault>) {
         self.update(|entry| entry.faults = faults);
     }
 
-    /// Tools and faults at once.
+    /// Replaces tools and faults in one step.
     pub fn set_state(&self, tools: Vec<Arc<dyn Tool>>, faults: Vec<SourceFault>) {
         self.update(|entry| (entry.tools, entry.faults) = (tools, faults));
     }
@@ -346,12 +347,13 @@ impl ToolboxInner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the sources, and with them the registry before anybody sees either: a source that has reported has its tools.
+    /// Changes the sources together with the registry, so that readers never see one without the other: a
+    /// source that has reported has its tools.
     fn change<T>(&self, change: impl FnOnce(&mut ToolboxState) -> Option<T>) -> Option<T> {
         let mut state = self.state();
         let changed = change(&mut state)?;
-        // Fixed tools first, then sources in order of their names: of two tools of one name the first stays, so that no
-        // server can take the place of another's tool.
+        // Fixed tools first, then sources in order of their names: of two tools with the same name the first
+        // stays, so that no server can replace another's tool.
         let mut builder = RegistryBuilder::default().tools(state.fixed.iter().cloned());
         for entry in state.sources.values() {
             builder = builder.tools(entry.tools.iter().cloned());

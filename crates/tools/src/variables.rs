@@ -3,7 +3,7 @@
 /// A text with its variables replaced.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct ExpandedText {
-    /// The text.
+    /// Text with all variables expanded.
     pub text: String,
     /// Values that were put in, which may be secret.
     pub values: Vec<String>,

@@ -1,4 +1,4 @@
-//! Memory stays flat whatever a tool writes. In a process of its own, because it measures the process.
+//! Memory stays flat for any output of a tool. A separate process, because the test measures the process.
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;
@@ -16,13 +16,14 @@ fn memory_peak() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() * 1024
 }
 
-/// From now on the peak is that of what comes (proc(5), `clear_refs`). Where that cannot be, only what is more is seen.
+/// Resets the peak of the memory use (proc(5), `clear_refs`). Where that is not possible, only growth above
+/// the old peak is seen.
 #[cfg(target_os = "linux")]
 fn forget_peak() {
     let _ = std::fs::write("/proc/self/clear_refs", "5");
 }
 
-/// One that runs beside another would be measured with it.
+/// A test that ran in parallel would be measured, too.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 #[tokio::test]
@@ -67,7 +68,7 @@ async fn a_flood_of_200_megabytes_stays_out_of_memory() {
 
 #[cfg(all(target_os = "linux", feature = "process"))]
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_commands_flood_head_and_tail_are_kept_and_memory_is_not_filled() {
+async fn command_flood_keeps_head_and_tail_in_bounded_memory() {
     use std::time::Duration;
     use throughline_tools::Toolbox;
     use throughline_tools::command::CommandSource;

@@ -1,4 +1,5 @@
-//! Families that fork faster than they can be listed, and what cannot be ended. Real processes, bounded by themselves.
+//! Process families that fork faster than they can be listed, and processes that cannot be ended. Real
+//! processes with their own limits.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
@@ -16,9 +17,9 @@ use throughline_tools::{ExecutorLimits, ToolExecutor, ToolInvocation, Toolbox};
 use throughline_wire::{CallArguments, CallOutcome, StartState};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 
-/// A user that nobody else here runs anything as.
+/// User id that runs nothing else here.
 const NOBODY: u32 = 64_918;
-/// Processes of a bomb that can live at once; each of them has at most one more that looks for room.
+/// Processes of a fork bomb that can live at the same time; each has at most one more that waits for a slot.
 const SOME: usize = 60;
 /// With `THROUGHLINE_HUNT=long`.
 const MANY: usize = 400;
@@ -26,8 +27,9 @@ const MANY: usize = 400;
 /// One test at a time: they take processors and processes from each other.
 static ALONE: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
-/// Forks for ever, each child in a session of its own and deaf to every signal that can be ignored. Bounded by itself: who
-/// lives holds a lock on one of so many files, which its death gives back at once, and five minutes are the end for all.
+/// A fork bomb: each child is in a new session and ignores every signal that can be ignored. Limited by
+/// design: a living process holds a lock on one of a fixed number of files, released by its death, and all
+/// end after five minutes.
 const BOMB: &str = r#"
 use Fcntl qw(:flock); use POSIX ();
 my ($slots, $folder) = @ARGV;
@@ -85,7 +87,7 @@ fn bomb(living: usize, spawn_context: &SpawnContext, folder: &Path) -> Option<Pr
     std::fs::set_permissions(folder, PermissionsExt::from_mode(0o777)).unwrap();
     let mut program = ProgramSpec::new(perl, spawn_context).argument("-e").argument(BOMB);
     program = program.argument(living.to_string()).argument(folder);
-    // Not the limit is what is tested here.
+    // The limit is not under test here.
     program.limits = ProcessLimits { grace_ms: 100, processes_max: 100_000, ..ProcessLimits::default() };
     program.sandbox.mode = SandboxMode::Off;
     Some(program)
@@ -102,8 +104,8 @@ fn living(folder: &Path) -> usize {
     entries.filter(names).count()
 }
 
-/// Waits until it is so; how long one waits is no part of a test. Looking all the time would take the processor from those
-/// that are looked at.
+/// Waits for a condition, without a time limit. Polling without a pause would take the processor from the
+/// observed processes.
 async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let limit = Instant::now() + Duration::from_secs(280);
     while !is_so() {
@@ -132,7 +134,7 @@ async fn check_bomb(name: &str, size: usize, spawn_context: &SpawnContext) {
     let asked = Instant::now();
     let stopped = running.stop().await;
     println!("{name}: stopped after {:?}", asked.elapsed());
-    // A machine that has other things to do may need longer; what is told is true either way.
+    // A busy machine may need longer; the report is true either way.
     match stopped {
         Ok(_) => assert_eq!(living(folder.path()), 0, "{name}: at the return"),
         Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::TimedOut, "{name}: {error}"),
@@ -141,7 +143,7 @@ async fn check_bomb(name: &str, size: usize, spawn_context: &SpawnContext) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_family_that_forks_for_ever_is_ended_whoever_runs_it() {
+async fn fork_bomb_is_killed_for_every_user() {
     let _alone = ALONE.lock().await;
     check_bomb("ours", size(), &spawn_context(helper())).await;
     check_bomb("ours, unsupervised", SOME, &SpawnContext { helper: None, ..spawn_context(helper()) }).await;
@@ -164,7 +166,7 @@ async fn a_family_that_forks_for_ever_is_ended_whoever_runs_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn root_is_bound_by_a_count_where_no_limit_of_the_system_binds_it() {
+async fn processes_max_binds_root_by_counting() {
     let _alone = ALONE.lock().await;
     if !is_root() {
         println!("skipped: others than root are bound by RLIMIT_NPROC");
@@ -184,7 +186,7 @@ async fn root_is_bound_by_a_count_where_no_limit_of_the_system_binds_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_program_that_grows_while_others_end_is_counted_all_the_same() {
+async fn processes_max_counts_growth_while_other_processes_exit() {
     let _alone = ALONE.lock().await;
     if !is_root() {
         println!("skipped: others than root are bound by RLIMIT_NPROC");
@@ -211,7 +213,7 @@ async fn a_program_that_grows_while_others_end_is_counted_all_the_same() {
     assert_eq!(running.wait().await.unwrap().code, Some(125));
 }
 
-/// A group of the first freezer, which keeps whoever is in it from ending, also by SIGKILL.
+/// A group of the freezer (control groups version 1), in which no process can end, not even by SIGKILL.
 struct Freezer(PathBuf);
 
 impl Freezer {
@@ -243,7 +245,7 @@ impl Drop for Freezer {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_ended_is_told_and_goes_on_being_hunted() {
+async fn unkillable_program_is_reported_and_killed_once_thawed() {
     let _alone = ALONE.lock().await;
     let Some(freezer) = Freezer::new("program") else { return };
     let spawn_context = spawn_context(helper());
@@ -271,7 +273,7 @@ async fn what_cannot_be_ended_is_told_and_goes_on_being_hunted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_was_stopped_says_that_not_everything_has_ended() {
+async fn cancelled_call_reports_processes_still_running() {
     let _alone = ALONE.lock().await;
     let Some(freezer) = Freezer::new("call") else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -294,7 +296,7 @@ async fn a_call_that_was_stopped_says_that_not_everything_has_ended() {
         freezer.write("freezer.state", "FROZEN");
         cancel.cancel();
     };
-    // So long that it tells before the executor tells what it knows, on any machine.
+    // Long enough for the report before the executor's own, on any machine.
     let limits = ExecutorLimits { grace: Duration::from_secs(10), ..ExecutorLimits::default() };
     let executor = ToolExecutor::new(limits);
     let (outcome, ()) = tokio::join!(executor.run(&registry, call, |_| async {}), freeze);
@@ -326,7 +328,7 @@ fn delegated() -> Option<PathBuf> {
 
 // On a real kernel.
 #[tokio::test(flavor = "multi_thread")]
-async fn in_a_control_group_of_its_own_a_family_ends_at_one_word() {
+async fn program_in_its_own_cgroup_is_killed_with_its_children() {
     let _alone = ALONE.lock().await;
     let Some(folder) = delegated() else { return };
     let groups = ControlGroups::claim(&folder).unwrap();
@@ -348,6 +350,6 @@ async fn in_a_control_group_of_its_own_a_family_ends_at_one_word() {
     assert!(group.as_ref().unwrap().contains("/program-"), "{group:?}");
     running.stop().await.unwrap();
     check_bomb("in its own control group", SOME, &own).await;
-    // The supervisor removes the groups of its programs; what is left is ours.
+    // The supervisor removes the groups of its programs; the remaining one is ours.
     std::fs::remove_dir(&folder).unwrap();
 }

@@ -1,5 +1,6 @@
-//! Replies made to burn a processor: many small pieces beside something large. `cargo xtask bench decode` counts the
-//! instructions of each at two sizes and judges their ratio: no piece may cost what lies beside it.
+//! Replies made to burn a processor: many small pieces next to a large one. `cargo xtask bench decode` counts
+//! the instructions of each at two sizes and judges their ratio: the cost of a piece must not depend on the
+//! large one.
 //!
 //! ```text
 //! cargo bench -p throughline-wire --bench hostile -- count SHAPE PIECES     to run under callgrind
@@ -9,7 +10,7 @@
 use std::process::ExitCode;
 use throughline_wire::{DecodeOptions, Dialect, ModelReply, StepDecoder};
 
-/// One hostile reply: its name, dialect and end, and before that so many pieces beside something large.
+/// One hostile reply: its name, dialect and end; before the end many small pieces next to a large one.
 struct HostileShape(&'static str, Dialect, &'static str, fn(pieces: usize) -> String);
 
 /// Bytes of the large thing for each piece.

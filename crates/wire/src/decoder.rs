@@ -18,24 +18,24 @@ use crate::vocabulary::{ProblemKind, StepEvent, UpstreamError};
 use fast::FastPath;
 use std::borrow::Cow;
 
-/// Splitting of `<think>…</think>` off the text as thinking (a stage of its own, R4).
+/// Handling of `<think>…</think>` in the text: a separate stage that can split it off as thinking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThinkMode {
     /// Text stays verbatim.
     #[default]
     Verbatim,
-    /// Split into thinking and text, whatever way the tags are cut.
+    /// Split into thinking and text, for any cut of the tags.
     Split,
 }
 
 /// Options of a decoder.
 #[derive(Clone, Debug, Default)]
 pub struct DecodeOptions {
-    /// Bounds.
+    /// Bounds of the decoder.
     pub limits: DecodeLimits,
     /// Quirks of the upstream.
     pub profile: UpstreamProfile,
-    /// `<think>` tags.
+    /// Handling of `<think>` tags.
     pub think: ThinkMode,
     /// Names of the offered tools: a call is announced as soon as its name equals one.
     pub offered: Vec<String>,
@@ -70,7 +70,7 @@ pub struct StepDecoder {
     bytes_read: u64,
 }
 
-/// The framer in use; a body is sniffed first, because errors come as plain JSON or HTML (quirk E3).
+/// The framer in use; a body is sniffed first, because errors come as plain JSON or HTML.
 enum ActiveFramer {
     /// White space so far, with any byte-order mark.
     Undetected(Vec<u8>),
@@ -87,9 +87,9 @@ enum ActiveFramer {
 struct PayloadDecoder {
     dialect: Box<dyn DialectDecoder>,
     state: StepState,
-    /// Something that is a payload was seen.
+    /// True once a payload was seen.
     saw_payload: bool,
-    /// The first line that was none.
+    /// First line that is not part of a payload.
     stray_line: Option<String>,
     over: bool,
 }
@@ -121,7 +121,7 @@ impl StepDecoder {
         }
     }
 
-    /// Takes the next bytes and says what they mean.
+    /// Decodes the next bytes and emits their events.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
         self.with_own_names(sink, |decoder, sink| decoder.push_bytes(bytes, sink));
     }
@@ -161,7 +161,7 @@ impl StepDecoder {
         }
     }
 
-    /// Takes one event whose JSON somebody else has parsed, in place of its bytes.
+    /// Decodes one event from a parsed JSON value instead of its bytes.
     pub(crate) fn push_value(&mut self, value: &serde_json::Value, sink: &mut dyn FnMut(StepEvent<'_>)) {
         self.with_own_names(sink, |decoder, sink| decoder.decode_value(value, sink));
     }
@@ -272,7 +272,7 @@ impl StepDecoder {
                     framer.skip_line_feed(&mut rest);
                     let begins_event = framer.is_between_events();
                     if begins_event {
-                        // Offsets name the event's first byte, wherever the bytes were cut.
+                        // Offsets name the event's first byte, for any cut of the bytes.
                         stage.state.at = base + (bytes.len() - rest.len()) as u64;
                         let fast = self.fast.try_decode(rest, &mut stage.state, sink);
                         if fast > 0 {
@@ -342,15 +342,16 @@ impl StepDecoder {
     }
 }
 
-/// Writes the events of one payload. The name and the first arguments of a call are one item in many payloads, and two
-/// events here: the first one has a copy of what the second one says, for those who show the call.
+/// Writes the events of one payload. The name and the first arguments of a call are one item in many
+/// payloads, and two events here: the first one has a copy of the arguments of the second, for viewers that
+/// show the call.
 fn write_payload<T>(
     state: &mut StepState,
     sink: &mut dyn FnMut(StepEvent<'_>),
     write: impl FnOnce(&mut StepWriter<'_>) -> T,
 ) -> T {
     let mut opened = None;
-    // A call in a text has no item of its own: its pieces are cut anywhere.
+    // A call in a text has no separate item: its pieces are cut anywhere.
     let joins = !state.reads_calls_in_text();
     let mut join = |event: StepEvent<'_>| {
         if joins { join_call_head(&mut opened, event, sink) } else { sink(event) }
@@ -422,7 +423,7 @@ impl PayloadDecoder {
     }
 
     /// `[DONE]` ends a step where it is the dialect's own marker; elsewhere a proxy adds it even to a torn stream, so it
-    /// counts after the dialect's own finish only, and is read over before (F8).
+    /// counts after the dialect's own finish only, and is read over before.
     fn end_marker(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
         let mut step = StepWriter::new(&mut self.state, sink);
         if self.dialect.ends_with_done() || step.is_finished() {
@@ -473,7 +474,8 @@ impl PayloadDecoder {
             match words {
                 // No dialect reads anything in it.
                 Some(words) => step.last_words(words),
-                // The rest of the payload counts as well: a finish reason may stand beside the error (quirk E1).
+                // The rest of the payload counts as well: a finish reason may be next to the error (quirk
+                // E1).
                 None => dialect.frame(&PayloadFrame { event, kind, json }, step),
             }
             if let Some(error) = error {
@@ -529,8 +531,8 @@ impl PayloadDecoder {
         }
     }
 
-    /// `error: {...}` as a field of its own is an error (llama.cpp, GPUStack; quirk E2). Anything else that is no
-    /// field is retained, in case the body turns out to be no stream at all.
+    /// A separate field `error: {...}` is an error (llama.cpp, GPUStack). Any other unknown field is
+    /// retained, in case the body turns out not to be a stream.
     fn unknown_field(&mut self, name: &str, value: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
         if name == "error" {
             let error = match JsonRef::parse(value.trim()) {

@@ -7,9 +7,9 @@ use crate::vocabulary::StepEvent;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// Adds up the chunks of one reply that come as values, as from an OpenAI client library, and gives out each call when its
-/// arguments are final. The same decoder and the same assembly read them as read bytes: a repeated index, a changed id or a
-/// restated argument has the same answer.
+/// Adds up the chunks of one reply that arrive as values, as from an OpenAI client library, and returns each
+/// call when its arguments are final. The same decoder and the same assembly read them as read bytes: a
+/// repeated index, a changed id or a restated argument has the same answer.
 ///
 /// ```
 /// use serde_json::json;
@@ -28,7 +28,7 @@ pub struct DeltaAccumulator {
     decoder: StepDecoder,
     dialect: Dialect,
     reply: ModelReply,
-    /// A chunk has said why the model stopped.
+    /// True once a chunk had a finish reason.
     stopped: bool,
 }
 
@@ -65,15 +65,15 @@ impl DeltaAccumulator {
         &self.reply
     }
 
-    /// The chunks have ended. A reply that never said why it stopped is cut, and its open calls are broken.
+    /// Ends the reply. A reply without a finish reason counts as cut, and its open calls are broken.
     pub fn finish(mut self) -> ModelReply {
         let reply = &mut self.reply;
         self.decoder.finish(&mut |event| reply.apply(event));
         self.reply
     }
 
-    /// The same for a caller who knows that the reply is whole although no chunk said so, as when only the entries of
-    /// `tool_calls` were passed on.
+    /// Ends a reply that the caller knows to be complete although no chunk had a finish reason, as when only
+    /// the entries of `tool_calls` were passed on.
     pub fn seal(mut self) -> ModelReply {
         if self.dialect == Dialect::OpenaiChat && !self.stopped {
             let reason = if self.reply.calls.is_empty() { "stop" } else { "tool_calls" };
@@ -135,7 +135,7 @@ mod tests {
         calls.iter().map(|call| call.name.as_str()).collect()
     }
 
-    /// A chunk as client libraries type it: what is absent is `null`.
+    /// A chunk with all fields of a client library's type: absent ones are `null`.
     #[derive(Serialize)]
     struct TypedChunk {
         id: String,
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn chunks_of_a_client_librarys_own_types_are_taken() {
+    fn typed_client_library_chunks_are_accepted() {
         let piece = |id: Option<&str>, name: Option<&str>, arguments: &str, finish_reason| {
             let function = TypedFunction { name: name.map(Into::into), arguments: Some(arguments.into()) };
             let kind = id.map(|_| "function");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_comes_out_once_when_it_is_final() {
+    fn each_call_is_returned_once_when_sealed() {
         let mut deltas = DeltaAccumulator::default();
         assert!(deltas.push(&chunk(json!({"role": "assistant", "content": "Let me look."}))).is_empty());
         let first = [call(0, Some("a"), "one", ""), call(0, None, "", "{\"x\":"), call(0, None, "", "1}")];
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_is_not_complete_unless_its_caller_says_so() {
+    fn truncated_call_is_incomplete_unless_sealed_by_the_caller() {
         let cut = |deltas: &[Value]| {
             let mut accumulator = DeltaAccumulator::default();
             deltas.iter().for_each(|delta| drop(accumulator.push(delta)));
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn other_dialects_come_as_their_events() {
+    fn anthropic_events_are_accepted() {
         let mut deltas = DeltaAccumulator::new(Dialect::Anthropic, DecodeOptions::default());
         let mut sealed = Vec::new();
         for event in [

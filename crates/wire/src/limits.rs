@@ -13,7 +13,7 @@ pub struct DecodeLimits {
     pub event_bytes_max: usize,
     /// The argument text of one call. Default 4 MiB.
     pub arguments_bytes_max: usize,
-    /// Everything received in one step. Default 64 MiB.
+    /// Most bytes received in one step. Default 64 MiB.
     pub step_bytes_max: u64,
     /// Tool calls in one step. Default 64.
     pub calls_per_step_max: usize,

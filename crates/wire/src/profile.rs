@@ -1,4 +1,4 @@
-//! Measured quirks of an upstream, as far as they change what is decoded or sent.
+//! Measured quirks of an upstream that change what is decoded or sent.
 
 use crate::vocabulary::{DefinitionHash, ToolChoice, ToolDefinition};
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,8 @@ pub enum LeakedCalls {
     /// Text stays verbatim and a problem names the format and the remedy.
     #[default]
     Report,
-    /// They become calls. Only calls of offered tools; never twice if the server also sent them structured.
+    /// Leaked calls become calls. Only calls of offered tools; never twice if the server also sent them
+    /// structured.
     Run,
 }
 
@@ -20,7 +21,7 @@ pub enum LeakedCalls {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ReasoningEcho {
-    /// Not at all (OpenAI, DashScope, xAI, Groq: unknown fields may be refused).
+    /// Not sent back (OpenAI, DashScope, xAI, Groq: unknown fields may be refused).
     #[default]
     None,
     /// As `reasoning_content` on every message of a turn with tool calls, a single space if there was none (DeepSeek V3.2+,
@@ -61,27 +62,27 @@ pub enum ToolSchemaForm {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpstreamProfile {
-    /// Argument fragments restate everything before them (quirk A5). Default false.
+    /// Argument fragments restate everything before them. Default false.
     pub cumulative_arguments: bool,
-    /// Arguments may begin with a placeholder `{}` (quirk A4), so a closed object is no evidence. Default false.
+    /// Arguments may begin with a placeholder `{}`, so a closed object is no evidence. Default false.
     pub placeholder_arguments: bool,
     /// Calls come one after another, so the next one seals the one before. Default false.
     pub sequential_calls: bool,
     /// A reply ends with its finish reason, and no end marker follows (gateways of Anthropic Messages that leave out
     /// `message_stop`: esengine/DeepSeek-Reasonix#8756). Default false: such a reply counts as torn.
     pub finish_reason_ends: bool,
-    /// Default: report.
+    /// Handling of leaked calls. Default: report.
     pub leaked_calls: LeakedCalls,
-    /// Default: none.
+    /// Form in which reasoning is sent back. Default: none.
     pub reasoning_echo: ReasoningEcho,
-    /// Default: any.
+    /// Format of call ids that the upstream accepts. Default: any.
     pub tool_id_format: ToolIdFormat,
     /// Send `stream_options: {include_usage: true}` (Mistral answers 422). Default true.
     pub include_usage: bool,
     /// Ask for `reasoning.encrypted_content` (Responses) and send it back; models that do not reason refuse the
     /// `include`. Default true; the driver learns from a refusal.
     pub encrypted_reasoning: bool,
-    /// The model sees pictures. Default true; without, they become a note.
+    /// True if the model sees pictures. Default true; without, they become a note.
     pub vision: bool,
     /// Most pictures of a request, with its documents in Anthropic's format (20, 100 or 600, by model). Of more the oldest become
     /// notes. `0`: no limit, nor one for the pixels of many. Default: that of the dialect; the driver learns a smaller number from
@@ -90,27 +91,28 @@ pub struct UpstreamProfile {
     /// Longest base64 of a picture, in bytes (Anthropic, Bedrock: 5 MiB). A longer one becomes a note. `0`: no limit, nor one
     /// for pixels and for the bytes of all. Default: that of the dialect.
     pub picture_base64_max: Option<u32>,
-    /// The model hears sound, of the formats that its API takes. Default false: without, it becomes a note.
+    /// True if the model hears sound, in the formats that its API takes. Default false: sound becomes a note.
     pub audio: bool,
-    /// The upstream looks up pictures by their address itself. Default false: then addresses are refused. Only for servers
-    /// from which nothing of this network can be reached.
+    /// True if the upstream fetches pictures from their address. Default false: then addresses are refused.
+    /// Only for servers from which nothing of this network can be reached.
     pub fetches_images: bool,
     /// `tool_choice: "none"` is understood; if not, tools are left out of the last step. Default true.
     pub tool_choice_none: bool,
-    /// A call can be forced (`tool_choice: "required"` or a name); if not, it is asked for in words, as it is after a
-    /// refusal. Default true.
+    /// True if a call can be forced (`tool_choice: "required"` or a name); if not, the prompt asks for it, as
+    /// it does after a refusal. Default true.
     pub tool_choice_required: bool,
-    /// Send `strict` of a tool that asks for it (OpenAI's formats). Default true: some servers do not know it, and others want it
-    /// of all tools or none. The driver learns from a refusal.
+    /// True if `strict` of a tool is sent (OpenAI's formats). Default true: some servers do not know it, and
+    /// others want it for all tools or none. The driver learns from a refusal.
     pub strict_tools: bool,
-    /// A call can be forced while thinking is switched on (with DeepSeek, Kimi and DashScope it cannot). Default true; without, it
-    /// is asked for in words. The driver learns from a refusal. Claude never can.
+    /// True if a call can be forced while thinking is on (with DeepSeek, Kimi and DashScope it cannot).
+    /// Default true; without, the prompt asks for it. The driver learns from a refusal. Claude never can.
     pub tool_choice_while_thinking: bool,
     /// The model may think where no `thinking` asks for it (Anthropic), so that its thoughts go back all the same: newer
     /// models of Claude do, and refuse changes. Default true; the driver learns from the refusal of an older one.
     /// <https://platform.claude.com/docs/en/build-with-claude/thinking-troubleshooting>
     pub thinks_unasked: bool,
-    /// Mark what a cache may keep, `cache_control` (Anthropic). Default true: a conversation is sent again with each step.
+    /// True if cacheable parts are marked with `cache_control` (Anthropic). Default true: a conversation is
+    /// sent again with each step.
     pub cache_control: bool,
     /// Ask for arguments while they are written, `eager_input_streaming` (Anthropic), which otherwise holds each value back until
     /// it is complete. Default false: gateways that do not know it refuse it, and the driver learns from that.
@@ -127,8 +129,8 @@ pub struct UpstreamProfile {
     /// one. Default none; no setting: the driver learns them from refusals.
     #[serde(skip)]
     pub refused_tools: BTreeSet<DefinitionHash>,
-    /// The user may speak after results of tools. Default true; without, a word of the model stands between (Mistral); the
-    /// driver learns from a refusal.
+    /// True if a user message may follow results of tools. Default true; without, an assistant message is put
+    /// between them (Mistral); the driver learns from a refusal.
     pub user_after_tool: bool,
     /// The limit of the answer is called `max_completion_tokens` (OpenAI's reasoning models), not `max_tokens`. Default false;
     /// the driver learns from a refusal.

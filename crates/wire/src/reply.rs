@@ -17,15 +17,15 @@ pub struct ReplyCall {
     pub slot: CallSlot,
     /// Sort key of the message order.
     pub position: u32,
-    /// Their id, if usable.
+    /// Id given by the upstream, if usable.
     pub upstream_id: Option<UpstreamCallId>,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: WireName,
     /// JSON or free text.
     pub kind: CallKind,
-    /// Fragments so far.
+    /// Argument text so far.
     pub text: String,
-    /// Final arguments, or why there are none; `None` while the call is open.
+    /// Final arguments, or the reason why they are missing; `None` while the call is open.
     pub ending: Option<Result<CallArguments, (BrokenCall, RawArguments)>>,
 }
 
@@ -78,7 +78,7 @@ impl Serialize for ReplyCall {
 }
 
 impl ReplyCall {
-    /// Their id, or one that is made from the slot.
+    /// Id given by the upstream, or one made from the slot.
     pub fn id(&self) -> String {
         let theirs = self.upstream_id.as_ref().map(|id| id.as_str().to_owned());
         theirs.unwrap_or_else(|| format!("call_{}", self.slot.0))
@@ -143,13 +143,13 @@ pub struct ModelReply {
     pub citations: Vec<Value>,
     /// Tools that the provider ran.
     pub hosted: Vec<HostedTool>,
-    /// Why it stopped.
+    /// Finish reason, with the upstream's own word.
     pub finish: Option<(FinishReason, Option<String>)>,
-    /// Tokens.
+    /// Token counts.
     pub usage: Option<Usage>,
-    /// To be echoed.
+    /// Provider state to be sent back.
     pub provider_state: Option<ProviderState>,
-    /// Findings.
+    /// Problems found while decoding.
     pub problems: Vec<StepProblem>,
     /// End of the stream; `None` while it runs.
     pub end: Option<StreamEnd>,
@@ -158,7 +158,7 @@ pub struct ModelReply {
 }
 
 impl ModelReply {
-    /// Decodes a recorded reply: all its bytes at once. For bytes that are still coming there is [`StepDecoder`].
+    /// Decodes a recorded reply: all its bytes together. For a stream use [`StepDecoder`].
     ///
     /// ```
     /// use throughline_wire::{Dialect, DecodeOptions, ModelReply};

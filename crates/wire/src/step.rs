@@ -21,7 +21,7 @@ use text_mode::{ReplyEnding, TextMode};
 
 pub(crate) use reported_error::{body_error_of, error_of, event_words_of, http_status_of};
 
-/// Where events go.
+/// Callback that receives the events.
 pub(crate) type EventSink<'s> = &'s mut dyn FnMut(StepEvent<'_>);
 
 /// State of one step that outlives single frames.
@@ -35,7 +35,7 @@ pub(crate) struct StepState {
     usage: Option<Usage>,
     provider_state: Option<Value>,
     error: Option<UpstreamError>,
-    /// Words that nothing of the reply has followed so far.
+    /// Error text that nothing of the reply has followed so far.
     last_words: Option<UpstreamError>,
     complete: bool,
     over: bool,
@@ -72,15 +72,15 @@ impl VisibleText {
 /// Effect of the current frame so far, for the fast path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameEffect {
-    /// Nothing.
+    /// The frame had no effect.
     None,
-    /// One fragment, whose string body stands at this address.
+    /// The frame had one fragment, whose string body is at this address.
     One { target: FragmentTarget, body_at: usize, body_len: usize },
-    /// Anything else.
+    /// The frame had any other effect.
     Other,
 }
 
-/// Where a fragment goes.
+/// Destination of a fragment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FragmentTarget {
     Text,
@@ -154,7 +154,7 @@ impl StepState {
         self.effect
     }
 
-    /// See the field.
+    /// Current epoch, see the field.
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch
     }
@@ -182,8 +182,8 @@ impl StepState {
     }
 }
 
-/// A dialect's way to say what it read. All methods may be called in any order and any number of times; what
-/// contradicts what came before is reported, never merged.
+/// Interface by which a dialect reports what it has read. All methods may be called in any order and any
+/// number of times; contradictions are reported, never merged.
 pub(crate) struct StepWriter<'s> {
     state: &'s mut StepState,
     choice: u32,
@@ -223,15 +223,15 @@ impl<'s> StepWriter<'s> {
         matches!(&self.state.visible, VisibleText::Plain(so_far) if !so_far.is_empty() && text.starts_with(so_far))
     }
 
-    /// The whole visible text of the first choice once more. What is new at its end is passed on; where it is another
-    /// text it is one that follows.
+    /// The whole visible text of the first choice again. A continuation is emitted; a different text counts
+    /// as following the earlier one.
     pub(crate) fn text_snapshot(&mut self, text: &str) {
         self.state.note_effect();
-        // Calls are read out of the text in their own time: nothing of it is there to be compared.
+        // Calls are read out of the text as it streams, so no plain text is left to compare.
         let VisibleText::Plain(so_far) = &self.state.visible else { return };
         let rest = match text.strip_prefix(so_far.as_str()) {
             Some(rest) => rest,
-            // Without spaces at its ends, or with the thoughts that stood in front of it.
+            // Without spaces at its ends, or with the thinking that preceded it.
             None if so_far.trim_end().ends_with(text.trim()) => "",
             None if !so_far.trim().is_empty() && text.trim_end().ends_with(so_far.trim()) => "",
             None => text,
@@ -271,7 +271,7 @@ impl<'s> StepWriter<'s> {
     pub(crate) fn typed_audio(&mut self, media_type: &str, data: &str) {
         let mut fields = media_type.split(';').map(str::trim);
         let format = match fields.next().unwrap_or_default().to_ascii_lowercase().as_str() {
-            // Gemini's samples are little-endian, whatever RFC 2586 says of L16.
+            // Gemini's samples are little-endian, contrary to RFC 2586 for L16.
             "audio/l16" | "audio/pcm" => "pcm16".to_owned(),
             "audio/mpeg" => "mp3".to_owned(),
             other => other.trim_start_matches("audio/").trim_start_matches("x-").to_owned(),
@@ -291,7 +291,7 @@ impl<'s> StepWriter<'s> {
         self.emit(StepEvent::Audio { data, transcript, format, sample_rate });
     }
 
-    /// A source.
+    /// Emits a citation.
     pub(crate) fn citation(&mut self, json: &JsonRef<'_>) {
         self.emit(StepEvent::Citation(json.to_value()));
     }
@@ -338,7 +338,7 @@ impl<'s> StepWriter<'s> {
         self.calls().count()
     }
 
-    /// The `nth` call of a message that says once more what was streamed. False if it was not streamed.
+    /// The `nth` call of a message that repeats what was streamed. False if it was not streamed.
     pub(crate) fn repeat_call(&mut self, nth: usize, call: &CallDelta<'_>) -> bool {
         self.state.note_effect();
         self.with_calls(|calls, out, at| calls.apply_repeated(nth, call, out, at))
@@ -346,7 +346,8 @@ impl<'s> StepWriter<'s> {
 
     // --- calls whose identity is given by a block or item number ---
 
-    /// A block opens: always a new call, whatever `key` named before. `key` is the dialect's block or item number.
+    /// Opens a block: always a new call, even if `key` named another one before. `key` is the dialect's block
+    /// or item number.
     pub(crate) fn open_call(&mut self, key: u64, head: CallHead<'_>) -> CallSlot {
         self.state.note_effect();
         self.with_calls(|calls, out, at| calls.open_block(key, head, out, at))
@@ -381,32 +382,32 @@ impl<'s> StepWriter<'s> {
         }
     }
 
-    /// Argument text follows.
+    /// Appends argument text to a call.
     pub(crate) fn append_arguments_text(&mut self, slot: CallSlot, text: &str) {
         self.state.note_effect();
         self.with_calls(|calls, out, at| calls.append(slot, text, out, at));
     }
 
-    /// The whole argument text, once more or for the first time (`arguments.done`, `input` in a start event). A
-    /// snapshot wins over what was appended; it is never appended to it.
+    /// Sets the whole argument text, repeated or for the first time (`arguments.done`, `input` in a start
+    /// event). A snapshot replaces the appended text; it is never appended to it.
     pub(crate) fn snapshot_arguments(&mut self, slot: CallSlot, text: &str) {
         self.state.note_effect();
         self.with_calls(|calls, out, at| calls.apply_snapshot(slot, text, out, at));
     }
 
-    /// Nothing of `slot` has arrived yet but its head.
+    /// True if only the head of `slot` has arrived.
     pub(crate) fn has_no_arguments(&mut self, slot: CallSlot) -> bool {
         self.calls().is_empty(slot)
     }
 
-    /// The upstream says that the call is complete.
+    /// The upstream reports the call as complete.
     pub(crate) fn seal_call(&mut self, slot: CallSlot) {
         self.state.note_effect();
         self.with_calls(|calls, out, at| calls.seal_explicit(slot, out, at));
     }
 
-    /// The upstream says that the call is complete, without a byte of arguments: whoever says so seals it when the model has
-    /// gone on.
+    /// The upstream reports the call as complete, without a byte of arguments: the dialect seals it when the
+    /// model has continued.
     pub(crate) fn hold_call(&mut self, slot: CallSlot) {
         self.state.note_effect();
         self.with_calls(|calls, _, _| calls.hold(slot));
@@ -435,8 +436,8 @@ impl<'s> StepWriter<'s> {
 
     // --- the step as a whole ---
 
-    /// Tokens; fields that are set replace earlier ones. No prompt is empty: a gateway that says so, and knows of none from a cache,
-    /// knows nothing, and its zeros replace nothing.
+    /// Tokens; fields that are set replace earlier ones. No prompt is empty: a gateway that reports an empty
+    /// one, and none from a cache, has no data, and its zeros replace nothing.
     pub(crate) fn usage(&mut self, usage: Usage) {
         let before = self.state.usage;
         let known = before.unwrap_or_default();
@@ -460,18 +461,18 @@ impl<'s> StepWriter<'s> {
         }
     }
 
-    /// Why the model stopped. Empty `raw` is no reason; the last one counts.
+    /// Sets the finish reason. An empty `raw` is no reason; the last one counts.
     pub(crate) fn finish(&mut self, reason: FinishReason, raw: &str) {
         let known = &mut self.choice_state().finish;
         if !raw.is_empty() && known.as_ref().is_none_or(|known| (known.0, known.1.as_str()) != (reason, raw))
         {
             *known = Some((reason, raw.to_owned()));
-            // A frame that says the former reason again would change it back.
+            // A frame that repeats the former reason would change it back.
             self.invalidate_templates();
         }
     }
 
-    /// Was a finish reason given (for this choice)?
+    /// True if a finish reason was given (for this choice).
     pub(crate) fn is_finished(&mut self) -> bool {
         self.choice_state().finish.is_some()
     }
@@ -499,12 +500,14 @@ impl<'s> StepWriter<'s> {
         }
     }
 
-    /// Words came that are an error if they are the last thing that the upstream says: more of the reply makes them a note.
+    /// Sets text that is an error if it is the last data of the upstream: if more of the reply follows, it
+    /// becomes a note.
     pub(crate) fn last_words(&mut self, words: UpstreamError) {
         self.state.last_words = Some(words);
     }
 
-    /// The stream has ended. After a finish reason the reply is whole, whatever words came with it.
+    /// Ends the stream with the last error text, if any. After a finish reason the reply is complete, in
+    /// spite of such a text.
     pub(crate) fn fail_by_last_words(&mut self) {
         if let Some(words) = self.state.last_words.take()
             && !self.is_finished()
@@ -513,7 +516,7 @@ impl<'s> StepWriter<'s> {
         }
     }
 
-    /// A finding.
+    /// Emits a problem.
     pub(crate) fn problem(&mut self, kind: ProblemKind, excerpt: &str) {
         let problem = StepProblem { kind, at: self.state.at, excerpt: excerpt_of(excerpt), slot: None };
         self.emit(StepEvent::Problem(problem));
@@ -532,7 +535,7 @@ impl<'s> StepWriter<'s> {
         self.state.over
     }
 
-    /// Closes every call, then says why and how the step ended.
+    /// Closes every call, then emits the finish reason and the end of the step.
     pub(crate) fn close(&mut self) {
         self.choice = 0;
         let end = match self.state.error.take() {
@@ -555,8 +558,8 @@ impl<'s> StepWriter<'s> {
                     self.finish_text_calls(if cut { ReplyEnding::Cut } else { ReplyEnding::Complete }, &end);
             }
             self.with_calls(|calls, out, at| calls.close(cut, out, at));
-            // What the provider has of this text are its calls as text; beside the calls themselves it would say them
-            // twice.
+            // The provider's state has these calls as text; sent along with the calls themselves it would
+            // repeat them.
             if index == 0
                 && let Some(value) = self.state.provider_state.take().filter(|_| !has_written_calls)
             {
@@ -634,7 +637,8 @@ impl<'s> StepWriter<'s> {
         self.fragment_body(target, body);
     }
 
-    /// A fragment as it stands between its quotes. The fast path comes in here, so that both ways are one from here on.
+    /// Emits a fragment from its raw string body. The fast path joins here, so that both paths are one from
+    /// here on.
     pub(crate) fn fragment_body(&mut self, target: FragmentTarget, body: &str) {
         let choice = self.choice_state();
         match target {
@@ -670,8 +674,9 @@ impl<'s> StepWriter<'s> {
         }
     }
 
-    /// Calls in the text, when it is whole: those of text mode are read a second time, and those that the server leaked
-    /// are named, or made calls where the profile says so. Says whether any call of the step stands in its text.
+    /// Handles calls in the complete text: those of text mode are read a second time, and leaked ones are
+    /// reported, or made calls where the profile says so. Returns true if any call of the step is in its
+    /// text.
     fn finish_text_calls(&mut self, ending: ReplyEnding, end: &StreamEnd) -> bool {
         let StepState { visible, first, profile, offered, at, .. } = &mut *self.state;
         let (calls, sink) = (&mut first.calls, &mut *self.sink);
@@ -744,7 +749,7 @@ fn send_piece(
     }
 }
 
-/// At most 200 bytes of what was found.
+/// Excerpt of a text, at most 200 bytes.
 pub(crate) fn excerpt_of(text: &str) -> String {
     let mut end = text.len().min(200);
     while !text.is_char_boundary(end) {

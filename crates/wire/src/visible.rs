@@ -1,8 +1,9 @@
-//! Text for people, in which nothing is invisible.
+//! Text for people, without invisible characters.
 //!
-//! Some characters are not seen, or change where others are seen: `"\u{202e}2026-11-24"` reads `42-11-6202`. Wherever a
-//! person reads or decides they stand as `\u202e`, the escape of JSON: so [`escape`] of a JSON text is the same value,
-//! and what a person is shown is what runs. What is run, sent to a model or stored is never changed.
+//! Some characters are invisible, or move others: `"\u{202e}2026-11-24"` reads `42-11-6202`. Wherever a
+//! person reads or decides they are shown as `\u202e`, the escape of JSON: so [`escape`] of a JSON text is
+//! the same value, and people are shown what runs. Data that is run, sent to a model or stored is never
+//! changed.
 //!
 //! The page has the same function in TypeScript (`web/visible`); both read `tests/visible.json`.
 
@@ -10,9 +11,9 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Nothing is seen of it, or it changes where other characters are seen: control characters, whatever Unicode calls
-/// default-ignorable (zero-width and bidirectional characters, soft hyphens, fillers, tags, variation selectors), line and
-/// paragraph separators, marks of annotations, blanks that are no white space.
+/// True for characters that are invisible or move others: control characters, those that Unicode calls
+/// default-ignorable (zero-width and bidirectional characters, soft hyphens, fillers, tags, variation
+/// selectors), line and paragraph separators, marks of annotations, blanks that are no white space.
 pub fn is_hidden(char: char) -> bool {
     matches!(
         char,
@@ -69,8 +70,8 @@ pub fn escape_exact(text: &str) -> Cow<'_, str> {
     escape_hidden(text, TextKind::Exact)
 }
 
-/// Like [`escape_exact`], once, for a text that is no JSON: two texts never look the same, since the backslashes of what
-/// only looks like an escape are doubled.
+/// Like [`escape_exact`], for a text that is not JSON: two texts never look the same, since the backslashes
+/// of apparent escapes are doubled.
 pub fn escape_once(text: &str) -> Cow<'_, str> {
     match double_backslashes(text) {
         Cow::Borrowed(text) => escape_exact(text),
@@ -124,7 +125,7 @@ fn escape_hidden(text: &str, kind: TextKind) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// It is hidden and has a use where it stands: after `before` and `last`, in front of `next`.
+/// True for a hidden character that has a use at its position: after `before` and `last`, in front of `next`.
 fn is_needed(
     char: char,
     (before, last, next): (Option<char>, Option<char>, Option<char>),
@@ -162,7 +163,7 @@ fn is_needed(
     is_for_emoji || is_for_letters || is_of_neighbors
 }
 
-/// Of the blocks that emoji are in.
+/// True for characters of the blocks that emoji are in.
 fn is_pictograph(char: char) -> bool {
     matches!(
         char,
@@ -176,7 +177,8 @@ fn is_pictograph(char: char) -> bool {
     )
 }
 
-/// Of a script whose letters join: Arabic and its neighbors, the scripts of India and South-East Asia, Mongolian.
+/// True for characters of scripts whose letters join: Arabic and its neighbors, the scripts of India and
+/// South-East Asia, Mongolian.
 fn is_joining(char: char) -> bool {
     !is_hidden(char)
         && matches!(

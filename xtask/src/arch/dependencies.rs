@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// A crate of this workspace, and its dependencies inside of it.
 pub(crate) struct WorkspaceCrate {
-    /// Without the `throughline-` in front.
+    /// Name without the prefix `throughline-`.
     name: String,
     /// Used by the crate itself, build scripts included.
     uses: Vec<String>,
@@ -12,7 +12,7 @@ pub(crate) struct WorkspaceCrate {
     tests_use: Vec<String>,
 }
 
-/// Each crate, what it may use, and what its tests may use besides.
+/// Each crate, its allowed dependencies, and the additional ones of its tests.
 const ALLOWED: [(&str, &[&str], &[&str]); 11] = [
     ("wire", &[], &[]),
     ("engine", &["wire"], &[]),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn arrows_against_the_table_are_named() {
+    fn disallowed_dependencies_are_reported() {
         check("throughline-engine", &[("throughline-wire", None, true), ("serde", None, false)], &[]);
         check("throughline-wire", &[("throughline-engine", None, true)], &["`wire` depends on `engine`"]);
         check(
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn runtimes_clocks_and_chance_are_found_at_any_depth() {
+    fn async_and_random_crates_are_found_at_any_depth() {
         let tree = "throughline-wire v0.1.0 (/x)\nserde v1.0\nfutures-core v0.3\nasync-trait v0.1 (proc-macro)\n\
                     rand_core v0.9\noperand v1\ntokio v1\ntokio v1 (*)\ntokio-util v0.7\n";
         assert_eq!(

@@ -2,7 +2,7 @@
 
 use crate::rust_text::{RustText, is_word, words};
 
-/// Words, and what is wrong with them. Paths are found in `use std::{…}` groups, too.
+/// Forbidden words with the reason. Paths are found in `use std::{…}` groups, too.
 const FORBIDDEN: [(&str, &str); 22] = [
     ("async", "async"),
     (".await", "async"),
@@ -28,7 +28,7 @@ const FORBIDDEN: [(&str, &str); 22] = [
     ("eprint", "output"),
 ];
 
-/// Marketing names that the engine does not know.
+/// Provider names that the engine must not contain.
 const PROVIDERS: [&str; 13] = [
     "openai",
     "anthropic",
@@ -60,7 +60,7 @@ pub(crate) fn impurities(text: &RustText) -> Vec<(usize, String)> {
     found
 }
 
-/// Places of a module in groups such as `std::{fmt, time::Instant}`.
+/// Offsets of a module in groups such as `std::{fmt, time::Instant}`.
 fn in_group(code: &str, module: &str) -> Vec<usize> {
     let mut found = Vec::new();
     for (group, _) in code.match_indices("std::{") {
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn impurities_are_found() {
+    fn impure_code_is_reported() {
         check("fn f() {}\nasync fn g() { h().await }", &[(2, ".await"), (2, "async")]);
         check("use std::time::Duration;", &[(1, "std::time")]);
         check("use std::{fmt,\n time::{self, Instant}};", &[(2, "Instant"), (2, "std::time")]);
@@ -125,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn words_in_comments_literals_and_tests_are_free() {
+    fn comments_literals_and_tests_are_not_checked() {
         check("// async, std::fs\nfn operand() -> &'static str { \"Instant\" }", &[]);
         check("#[cfg(test)]\nmod tests {\n    use std::fs;\n}\n", &[]);
         check("#[cfg(test)]\nmod tests {\n    use std::fs;\n}\nuse std::fs;", &[(5, "std::fs")]);
     }
 
     #[test]
-    fn provider_names_are_found_everywhere() {
+    fn provider_names_are_found_in_comments_and_strings() {
         assert_eq!(provider_names("a\n/// As OpenAI does\n\"ollama\"").len(), 2);
         assert!(provider_names("open ai").is_empty());
     }

@@ -1,4 +1,4 @@
-//! Instructions of an event, counted: the same on a busy machine as on an idle one.
+//! Instructions per event, counted: the same on a busy machine as on an idle one.
 
 use crate::program::ExternalProgram;
 use anyhow::{Context, Result, ensure};
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_read() {
+    fn instruction_and_event_counts_are_parsed() {
         let report = "==17== Events    : Ir\n==17== Collected : 12345678\n==17== \n";
         assert_eq!(collected(report), Some(12_345_678.0));
         assert_eq!(collected("==17== nothing"), None);

@@ -1,4 +1,4 @@
-//! `cargo xtask bench eager`: what starting tools before the end of the stream is worth, row by row.
+//! `cargo xtask bench eager`: benefit of starting tools before the end of the stream, row by row.
 
 use super::ReportTarget;
 use crate::program::{self, ExternalProgram};
@@ -17,16 +17,17 @@ struct EagerRow {
     serial: [f64; 2],
     parallel: [f64; 2],
     first_start: [f64; 2],
-    /// Without streaming, in parallel: the last outcome, and the start of the first tool.
+    /// Without streaming, in parallel: time of the last outcome, and of the first tool's start.
     whole: [f64; 2],
 }
 
-/// Measures; says in a line what came of it.
+/// Runs the benchmark; returns a summary line.
 ///
 /// # Errors
-/// A turn that went wrong, and eager starts that make a step slower.
+/// A failed turn, or eager starts that make a step slower.
 pub(crate) fn eager(report: ReportTarget) -> Result<String> {
-    // Nearly all of the time is waiting: the profile of development says the same, and is built already.
+    // Nearly all of the time is waiting: the development profile gives the same figures, and is built
+    // already.
     let package = ["--package", "throughline", "--bench", "eager", "--no-run"];
     let program = program::executable(&[&["bench", "--profile", "dev"], &package[..]].concat())?;
     println!(
@@ -134,14 +135,14 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_the_benchmark_becomes_a_row_of_the_table() {
+    fn benchmark_line_becomes_a_table_row() {
         let line = r#"{"scenario":"one","serial":[6.2,4.0],"parallel":[4.2,4.0],"first_start":[3.2,1.0],"whole":[4.3,3.2]}"#;
         let row = parse_row(line).unwrap();
         assert_eq!(row.line(), "| one | 6.2 → 4.0 (-35 %) | 4.2 → 4.0 (-5 %) | 3.2 → 1.0 | 4.3, 3.2 |");
     }
 
     #[test]
-    fn eager_starts_may_win_nothing_but_lose_nothing() {
+    fn eager_starts_that_lose_time_are_rejected() {
         assert!(check_rows(&[row([3.2, 1.0], [6.0, 4.0]), row([1.0, 1.0], [2.0, 2.1])]).is_ok());
         assert!(check_rows(&[row([3.2, 1.0], [4.0, 4.5])]).is_err());
         assert!(check_rows(&[row([1.0, 1.3], [4.0, 4.0])]).is_err());

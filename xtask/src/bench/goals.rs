@@ -4,13 +4,13 @@ use super::callgrind::HOSTILE_FACTOR;
 use crate::repository;
 use std::fmt::Write;
 
-/// One workload. Times are nanoseconds of an event.
+/// Result of one workload. Times are nanoseconds per event.
 #[derive(Clone, Debug)]
 pub(crate) struct DecodeResult {
     pub(crate) workload: String,
     pub(crate) events: f64,
     pub(crate) bytes: f64,
-    /// Of all calls together.
+    /// Length of the arguments of all calls together.
     pub(crate) arguments_bytes: f64,
     pub(crate) throughline: f64,
     pub(crate) memo: Option<f64>,
@@ -24,7 +24,7 @@ pub(crate) struct DecodeResult {
 }
 
 impl DecodeResult {
-    /// For the terminal.
+    /// Line for the terminal.
     pub(crate) fn line(&self) -> String {
         let ratio = self.ratio.map(|ratio| format!(", {ratio:.2} times the floor")).unwrap_or_default();
         let straight = self.straight.map(|ns| format!(", straight {ns:.0}")).unwrap_or_default();
@@ -56,13 +56,13 @@ impl GoalResult {
         format!("{:.digits$}{}", self.value, self.unit)
     }
 
-    /// For the document's table.
+    /// Row of the document's table.
     pub(crate) fn row(&self) -> String {
         let word = if self.is_met { "met" } else { "**missed**" };
         format!("| {} | {}{} | {} | {word} |", self.what, self.goal, self.unit, self.figure())
     }
 
-    /// For the terminal.
+    /// Line for the terminal.
     pub(crate) fn line(&self) -> String {
         let word = if self.is_met { "met" } else { "MISSED" };
         format!("{}: {} (goal {}{}): {word}", self.what, self.figure(), self.goal, self.unit)
@@ -74,7 +74,8 @@ const SECOND_FIELD_RATIO_MAX: f64 = 3.0;
 const INSTRUCTIONS_MAX: f64 = 2_000.0;
 const EXPONENT_MAX: f64 = 1.05;
 const MEGABYTE_MS_MAX: f64 = 40.0;
-/// For four times as much; a table or a buffer that grows explains the tenth above it.
+/// Maximum growth of time for four times the input; a table or a buffer that grows explains the tenth above
+/// four.
 const HOSTILE_GROWTH_MAX: f64 = 4.4;
 
 /// Judges every goal that the figures allow to judge.
@@ -87,7 +88,7 @@ pub(crate) fn judge_all(all: &[DecodeResult], hostile: &[(String, f64)]) -> Vec<
         }
     }
     for one in all.iter().filter(|one| one.workload.contains('+')) {
-        // The floor knows one changing field, so the plain workload's is what counts.
+        // The floor has one changing field, so the plain workload's floor is used.
         let base = one.workload.split('+').next().unwrap_or_default();
         let floor = all.iter().find(|plain| plain.workload == base).and_then(|plain| plain.memo);
         if let Some(floor) = floor {
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn goals_that_are_missed_are_named() {
+    fn missed_goals_are_reported() {
         let all = [
             measured("w1-text", 70.0, 40.0, 1_999.0),
             measured("w2-calls", 130.0, 60.0, 2_001.0),
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn the_exponent_tells_linear_from_worse() {
+    fn growth_exponent_is_estimated() {
         let sizes = [64.0, 256.0, 1024.0, 4096.0_f64];
         for (power, expected) in [(1.0, 1.0), (1.5, 1.5), (2.0, 2.0)] {
             let points: Vec<_> = sizes.iter().map(|size| (*size, 3.0 * size.powf(power))).collect();

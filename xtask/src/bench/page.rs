@@ -1,5 +1,5 @@
-//! `cargo xtask bench page`: what the page takes in a browser, through the real server, beside other people's views of the same
-//! stream.
+//! `cargo xtask bench page`: performance of the page in a browser, through the real server, compared with
+//! other projects' views of the same stream.
 
 mod figures;
 
@@ -15,10 +15,10 @@ use std::path::PathBuf;
 const DOCUMENT: &str = "docs/performance.md";
 const SECTION: &str = "page";
 
-/// Measures; says in a line what came of it.
+/// Runs the benchmark; returns a summary line.
 ///
 /// # Errors
-/// The server, the browser or the page fails; peers that cannot be installed are said and left out.
+/// The server, the browser or the page fails. Peers that cannot be installed are reported and left out.
 pub(crate) fn page(options: &BenchOptions) -> Result<String> {
     let Some(binary) = binary()? else { return Ok("skipped".to_owned()) };
     let machine = MachineLoad::now();

@@ -1,4 +1,5 @@
-//! `cargo xtask bench server`: what the server adds to its models, beside floors and peers, in one run.
+//! `cargo xtask bench server`: latency that the server adds to its models, compared with floors and peers, in
+//! one run.
 
 mod figures;
 mod measure;
@@ -20,15 +21,15 @@ use subject::{BenchServer, LogPlacement};
 const DOCUMENT: &str = "docs/performance.md";
 const SECTION: &str = "server";
 
-/// Of the bench's model server; what the bench itself takes if nothing else is said.
+/// Port of the bench's model server; the bench's own default.
 const UPSTREAM_PORT: u16 = 9120;
 /// A file system in memory, where an fsync takes no time.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// Measures; says in a line what came of it.
+/// Runs the benchmark; returns a summary line.
 ///
 /// # Errors
-/// The server, the floors or the load generator fail; missing peers are said and left out.
+/// The server, the floors or the load generator fail. Missing peers are reported and left out.
 pub(crate) fn server(options: &BenchOptions) -> Result<String> {
     let quick = options.effort == MeasureEffort::Quick;
     let Some(setup) =
@@ -74,7 +75,8 @@ pub(crate) fn server(options: &BenchOptions) -> Result<String> {
     Ok(super::summary(&verdicts))
 }
 
-/// The same server three times: what waiting for the disk costs, and what the log costs, are the differences.
+/// The same server three times: the differences are the cost of waiting for the disk, and the cost of the
+/// log.
 struct BenchServers {
     disk: BenchServer,
     no_wait: BenchServer,

@@ -1,4 +1,4 @@
-//! `cargo xtask bench store`: what an event costs in the log, beside raw inserts.
+//! `cargo xtask bench store`: cost of an event in the log, compared with raw inserts.
 
 use super::goals::GoalResult;
 use super::{BenchOptions, MeasureEffort, ReportTarget};
@@ -15,13 +15,14 @@ const SECTION: &str = "store";
 const BY_RAW_MAX: f64 = 1.0;
 /// Time from an append to its acknowledgment in the middle of the same load, in milliseconds.
 const P50_MS_MAX: f64 = 4.0;
-/// Until a store with 10,000 ended and 100 running turns is open after its process died, in milliseconds.
+/// Maximum time to open a store with 10,000 ended and 100 running turns after its process died, in
+/// milliseconds.
 const OPEN_MS_MAX: f64 = 200.0;
 
-/// Measures; says in a line what came of it.
+/// Runs the benchmark; returns a summary line.
 ///
 /// # Errors
-/// A store that reads something else than was written.
+/// A store that reads other data than were written.
 pub(crate) fn store(options: &BenchOptions) -> Result<String> {
     let program = program::executable(&[
         "bench",
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_become_rows_and_goals() {
+    fn figures_become_table_rows_and_goals() {
         let lines = [
             r#"{"raw":true,"batch":1,"full":false,"rusqlite":10.0,"sqlx":40.0}"#,
             r#"{"load":"1000 turns x 30/s","events":300,"cpu_us":5.0,"p50_ms":1.0,"p99_ms":9.5,"commits":10,"fsyncs":0,"per_second":30000}"#,

@@ -1,4 +1,5 @@
-//! `cargo xtask bench text`: what reading calls out of text costs beside decoding natively, at every length.
+//! `cargo xtask bench text`: cost of reading calls out of text compared with native decoding, at every
+//! length.
 
 use super::goals::{GoalResult, exponent};
 use super::{BenchOptions, MeasureEffort, ReportTarget, callgrind};
@@ -16,7 +17,7 @@ const EXPONENT_MAX: f64 = 1.05;
 /// The size that is counted: longer texts take the same instructions a delta, but minutes under valgrind.
 const COUNTED: &str = "64k";
 
-/// One size. Times are nanoseconds of a delta.
+/// Result for one size. Times are nanoseconds per delta.
 #[derive(Clone, Debug, PartialEq)]
 struct TextRow {
     size: String,
@@ -30,11 +31,11 @@ struct TextRow {
 struct ProtocolCost {
     name: String,
     ns: f64,
-    /// Beside native decoding: median of the rounds' differences.
+    /// Additional cost over native decoding: median of the rounds' differences.
     added: f64,
 }
 
-/// Measures; says in a line what came of it.
+/// Runs the benchmark; returns a summary line.
 ///
 /// # Errors
 /// A format that reads another text than the others.
@@ -179,14 +180,14 @@ mod tests {
     const LINE: &str = r#"{"size":"64k","bytes":65536,"deltas":15000,"native":50.0,"vcp":60.0,"vcp_added":10.2,"xml":90.0,"xml_added":40.0}"#;
 
     #[test]
-    fn a_line_of_the_benchmark_becomes_a_row() {
+    fn benchmark_line_becomes_a_row() {
         let row = parse_row(LINE).unwrap();
         assert_eq!(row.line(), "64k: native 50.0 ns a delta, vcp 60.0 (+10.2), xml 90.0 (+40.0)");
         assert_eq!(parse_row("no JSON"), None);
     }
 
     #[test]
-    fn a_goal_that_is_missed_is_named() {
+    fn missed_goals_are_reported() {
         let short = parse_row(LINE).unwrap();
         let mut long = TextRow { size: "1m".into(), bytes: 1_048_576.0, deltas: 240_000.0, ..short.clone() };
         long.protocols[0].ns *= 2.0;

@@ -14,7 +14,7 @@ pub(crate) struct Entry {
 
 #[derive(Clone, Copy)]
 pub(crate) enum Kind {
-    /// May be executed.
+    /// Executable.
     Program,
     Data,
 }
@@ -52,7 +52,7 @@ mod tests {
     use super::{Compression, Entry, Kind, pack};
 
     #[test]
-    fn the_same_files_give_the_same_bytes_in_whatever_order() {
+    fn archive_bytes_are_the_same_for_any_file_order() {
         let file = |name: &str| Entry::text(name, format!("of {name}"));
         let program =
             || Entry { name: "program".to_owned(), kind: Kind::Program, bytes: b"\x7fELF".to_vec() };

@@ -26,12 +26,12 @@ const ACCEPTED: [&str; 11] = [
 ];
 /// Beginnings of the names of license files, in capitals.
 const FILE_NAMES: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
-/// C code that a crate brings along under a license of its own, by its folder in the crate.
+/// C code that a crate contains under a separate license, by its folder in the crate.
 const BROUGHT_ALONG: &str = "jemalloc";
 /// The page's stylesheet begins with the base styles of this one, which it needs only to be built.
 const IN_THE_STYLESHEET: &str = "tailwindcss";
 
-/// Something of other people's.
+/// A third-party package.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Package {
     name: String,
@@ -94,7 +94,8 @@ pub(crate) fn text(target: &str) -> Result<String> {
 /// True if an SPDX expression can be fulfilled: of `OR` one side, of `AND` both.
 fn is_accepted(expression: &str) -> bool {
     let expression = expression.replace(['(', ')'], " ").replace('/', " OR ");
-    // `(A OR B) AND C` is read as `A OR (B AND C)`, so each alternative must stand for itself: stricter, never looser.
+    // `(A OR B) AND C` is read as `A OR (B AND C)`, so each alternative must be accepted by itself: stricter,
+    // never looser.
     let accepted = |term: &str| ACCEPTED.contains(&term.split(" WITH ").next().unwrap_or_default().trim());
     expression.split(" AND ").all(|part| part.split(" OR ").any(accepted))
 }
@@ -144,7 +145,7 @@ fn packages() -> Result<Vec<Package>> {
     let mut waiting = vec![(String::new(), IN_THE_STYLESHEET.to_owned())];
     waiting.extend(dependencies(&locked["app"]).map(|name| (String::new(), name)));
     while let Some((within, name)) = waiting.pop() {
-        // As Node looks for it: beside the package that asks, then further out.
+        // Node's lookup: next to the dependent package, then further out.
         let inner = format!("{within}/node_modules/{name}");
         let path = if locked[inner.as_str()].is_object() { inner } else { format!("node_modules/{name}") };
         if !seen.insert(path.clone()) {
@@ -152,7 +153,7 @@ fn packages() -> Result<Vec<Package>> {
         }
         let mut package = &locked[path.as_str()];
         if package["link"] == true {
-            // One of ours, which asks for others.
+            // A package of the workspace, with its own dependencies.
             package = &locked[package["resolved"].as_str().unwrap_or_default()];
         } else {
             found.insert(Package {
@@ -193,7 +194,7 @@ mod tests {
     use super::is_accepted;
 
     #[test]
-    fn a_choice_needs_one_accepted_license_and_a_sum_all() {
+    fn license_or_accepts_one_part_and_license_and_needs_all() {
         for accepted in [
             "MIT",
             "MIT/Apache-2.0",

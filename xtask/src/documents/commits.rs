@@ -1,4 +1,5 @@
-//! The report of the long checks names commits that everybody can check out: one that was amended proves nothing to others.
+//! The report of the long checks names commits that anyone can check out: an amended one proves nothing to
+//! others.
 
 use crate::program::ExternalProgram;
 use crate::repository;
@@ -6,7 +7,7 @@ use anyhow::{Result, bail};
 
 const REPORT: &str = "docs/verification.md";
 
-/// Checks them; says how many there are.
+/// Checks the commits; returns a summary line.
 pub(super) fn check() -> Result<String> {
     let git = |words: &[&str]| ExternalProgram::new("git").args(words).output();
     let is_whole =
@@ -19,7 +20,7 @@ pub(super) fn check() -> Result<String> {
         git(&["merge-base", "--is-ancestor", commit, "HEAD"]).is_ok_and(|answer| answer.status.success())
     };
     let unknown: Vec<_> = named.iter().filter(|commit| !is_in_history(commit)).collect();
-    // Where all are unknown, the sources stand in another history, as a copy in somebody's repository does.
+    // If all are unknown, the sources are in another history, such as a copy in another repository.
     if !unknown.is_empty() && unknown.len() < named.len() {
         let lines: Vec<_> =
             unknown.iter().map(|commit| format!("{REPORT}: commit {commit} is not in the history")).collect();
@@ -28,7 +29,8 @@ pub(super) fn check() -> Result<String> {
     Ok(format!("{} commits", named.len()))
 }
 
-/// Words of ten hexadecimal digits, as reports write commits. That of the compiler stands behind a parenthesis.
+/// Words of ten hexadecimal digits, as reports write commits. The compiler's follows a parenthesis and is
+/// skipped.
 fn commits(text: &str) -> Vec<String> {
     let is_commit =
         |word: &&str| word.len() == 10 && word.chars().all(|letter| matches!(letter, '0'..='9' | 'a'..='f'));

@@ -1,4 +1,4 @@
-//! Each requirement names the files with the tests that hold it, and those files have tests.
+//! Each requirement names the files with its tests, and those files have tests.
 
 use super::{links, path_of};
 use crate::fault::fault;

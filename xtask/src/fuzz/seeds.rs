@@ -9,7 +9,7 @@ use std::path::Path;
 /// Longer bodies would be cut anyway, and cut differently each time.
 const SEED_BYTES_MAX: usize = 1023;
 
-/// Writes the seeds of a target, each once, whatever was there before.
+/// Writes the seeds of a target, each once; existing files stay.
 pub(crate) fn write(target: &str, folder: &Path) -> Result<()> {
     for (number, body) in bodies(target)?.into_iter().enumerate() {
         let body = &body[..body.len().min(SEED_BYTES_MAX)];

@@ -1,13 +1,13 @@
-//! The closing lines of a run. Often they are all that is kept of it, so they teach what went wrong.
+//! The closing lines of a run. Often only these are read, so they contain the failures.
 
 use super::machine::MachineStrain;
 use super::report::{Failure, Flake, TestReport};
 use std::time::Duration;
 
-/// Whoever keeps only the end of a run keeps so much.
+/// Maximum number of closing lines.
 const LINES_MAX: usize = 200;
 const SLOWEST_MAX: usize = 20;
-/// Of a failure's output, where few failed.
+/// Maximum number of output lines per failure, if few failed.
 const OUTPUT_LINES_MAX: usize = 60;
 
 /// A whole run.
@@ -60,7 +60,7 @@ impl RunReport {
     }
 }
 
-/// The lines from the panic on and without its backtrace, at most so many: the first and the last of them.
+/// The lines from the panic on without its backtrace, shortened to the first and the last of them.
 fn excerpt(output: &[String], lines_max: usize) -> Vec<String> {
     let panic = output.iter().position(|line| line.contains("panicked at")).unwrap_or_default();
     let lines = output[panic..].iter().take_while(|line| *line != "stack backtrace:");
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_outputs_stand_in_the_last_lines() {
+    fn failure_output_fits_into_the_last_lines() {
         for (failures, each) in [(1, 60), (3, 60), (30, 5), (100, 0)] {
             let lines = run_of(failures, 500).closing_lines();
             let last = &lines[lines.len().saturating_sub(super::LINES_MAX)..];

@@ -6,7 +6,7 @@ use anyhow::{Context, Result};
 use serde::Deserialize;
 
 const DOCUMENT: &str = "docs/flakes.toml";
-/// More in one run are no bad luck.
+/// Maximum number of flakes in one run; more are not chance.
 const FLAKES_MAX: usize = 5;
 
 #[derive(Deserialize)]
@@ -19,14 +19,14 @@ pub(crate) struct KnownFlakes {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KnownFlake {
-    /// As the closing lines of a run name it.
+    /// Name of the test, as in the closing lines of a run.
     test: String,
     /// The day on which it was seen first.
     #[serde(rename = "seen")]
     _seen: String,
     #[serde(rename = "cause")]
     _cause: String,
-    /// Its cause is gone: once more, and the run fails.
+    /// The cause is fixed: if it fails once more, the run fails.
     mended: bool,
 }
 
@@ -98,7 +98,7 @@ mended = true
     }
 
     #[test]
-    fn document_is_understood() {
+    fn flakes_document_parses() {
         KnownFlakes::read().unwrap();
     }
 }

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 /// Checks that need packages.
 const CHECKS: [&str; 4] = ["typescript", "web", "mcp", "clients"];
 
-/// Installs that go on beside the checks.
+/// Installs that run in parallel with the checks.
 #[derive(Default)]
 pub(super) struct Installs {
     worker: Option<JoinHandle<()>>,
@@ -38,7 +38,8 @@ impl Installs {
         Self { worker: Some(worker) }
     }
 
-    /// Before a check that needs packages: waits until all of them are there, so that nothing is installed twice at once.
+    /// Called before a check that needs packages: waits for all installs, so that nothing is installed twice
+    /// concurrently.
     pub(super) fn wait_before(&mut self, check: &str) {
         if CHECKS.contains(&check) {
             self.wait();

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A thread that asked for a short sleep and came back so much later found no processor.
+/// Minimum delay of a short sleep that counts as a lack of processor time.
 const HOLE_MIN: Duration = Duration::from_millis(500);
 
 /// Versions of the programs that checks run, those that are there.

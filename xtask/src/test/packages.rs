@@ -1,4 +1,5 @@
-//! Tests against other people's programs, from their public packages: installed once, pinned, and run by tests of ours.
+//! Tests against third-party programs, from their public packages: installed once, pinned, and run by our
+//! tests.
 
 use super::{CheckOutcome, programs::TestPrograms};
 use crate::program::{self, ExternalProgram};
@@ -12,13 +13,13 @@ pub(crate) struct TestPackages {
     what: &'static str,
     /// Folder of the repository that pins their versions.
     pins: &'static str,
-    /// Where they are installed, under cargo's target folder.
+    /// Folder of the installed packages, under cargo's target folder.
     folder_name: &'static str,
     /// Names that folder to the tests. Empty: another check runs them.
     pub(crate) variable: &'static str,
     /// The modules of tests.
     tests: &'static [&'static str],
-    /// A package that is asked for to see whether PyPI is there.
+    /// A package that is requested to check that PyPI is reachable.
     on_pypi: &'static str,
 }
 
@@ -53,7 +54,7 @@ pub(crate) fn check_clients() -> Result<CheckOutcome> {
     let mut path = |what: &str, made: Result<PathBuf, String>| {
         made.unwrap_or_else(|why| {
             skipped.push(format!("{what}: {why}"));
-            // Empty: it was said.
+            // Empty: the reason was printed.
             PathBuf::new()
         })
     };
@@ -67,7 +68,7 @@ pub(crate) fn check_clients() -> Result<CheckOutcome> {
     Ok(outcome)
 }
 
-/// Node 24, installed once; inside: why it cannot be had.
+/// Node 24, installed once; inside: the reason why it is not available.
 pub(super) fn node_24() -> Result<Result<PathBuf, String>> {
     let folder = program::target()?.join("node24");
     let node = folder.join("node_modules/.bin/node");
@@ -103,7 +104,7 @@ fn check_with(packages: &TestPackages, variables: &[(&str, PathBuf)]) -> Result<
     TestPrograms { modules: packages.tests, variables }.run().map(CheckOutcome::Tests)
 }
 
-/// The folder of the packages, or why they cannot be had.
+/// The folder of the packages, or the reason why they are not available.
 pub(crate) fn installed(packages: &TestPackages) -> Result<Result<PathBuf, String>> {
     let folder = program::target()?.join(packages.folder_name);
     let done = folder.join("installed");
@@ -126,7 +127,7 @@ pub(crate) fn installed(packages: &TestPackages) -> Result<Result<PathBuf, Strin
     let (folder_text, venv, pip) = (path(""), path("venv"), path("venv/bin/pip"));
     let npm =
         ["ci", "--prefix", &folder_text, "--prefer-offline", "--no-audit", "--no-fund", "--loglevel=error"];
-    // Its own waits, 10 s and more between attempts, are too long where there is no network.
+    // Its own delays, 10 s and more between attempts, are too long without a network.
     let npm_timeouts =
         ["--fetch-retry-mintimeout=1000", "--fetch-retry-maxtimeout=4000", "--fetch-timeout=60000"];
     let quiet = ["--quiet", "--disable-pip-version-check"];

@@ -1,7 +1,7 @@
-//! Test programs: built by cargo, run one after another, and what failed is run again, alone.
+//! Test programs: built by cargo, run one after another; failed tests are run again, alone.
 //!
-//! Cargo itself would do for the first run; but a second look needs the program's path, and a program that says nothing more
-//! must be ended and named instead of the whole run.
+//! Cargo itself would suffice for the first run; but a second run needs the program's path, and a program
+//! that hangs must be killed and named instead of the whole run.
 
 use super::report::{FailedTest, Flake, ProgramOutput, TestReport};
 use crate::program::{self, BuiltExecutable, EndedProgram, ExternalProgram};
@@ -10,13 +10,13 @@ use std::ffi::{OsStr, OsString};
 use std::num::NonZero;
 use std::time::{Duration, Instant};
 
-/// Each crate has one program of integration tests, and some that must be alone.
+/// Each crate has one program of integration tests, and some that must run alone.
 const PROGRAM: &str = "it";
-/// A program whose tests print nothing for so long hangs: none of them takes a third of it on a busy machine.
+/// Silence after which a program counts as hung: no test takes a third of it on a busy machine.
 const SILENCE_MAX: Duration = Duration::from_secs(900);
-/// Of a test, the first run among the others included.
+/// Maximum number of runs of a test, including the first.
 const ATTEMPTS_MAX: usize = 3;
-/// If more fail, something is broken, and running them again would only take long.
+/// Maximum number of failed tests that are run again: more indicate a general failure.
 const AGAIN_MAX: usize = 20;
 /// Tests about lost or doubled data: programs, and how the names of their tests begin. One failure of them is one too many.
 const NEVER_AGAIN: [(&str, &str); 12] = [
@@ -24,9 +24,9 @@ const NEVER_AGAIN: [(&str, &str); 12] = [
     ("engine::it", "properties::"),
     ("engine::it", "events::"),
     ("speech::it", "splits::"),
-    ("store::it", "postgres_faults::a_crash_"),
-    ("store::it", "postgres_faults::a_claim_in_the_middle_"),
-    ("store::it", "postgres_faults::what_a_crash_"),
+    ("store::it", "postgres_faults::database_crash_"),
+    ("store::it", "postgres_faults::claim_during_appends_"),
+    ("store::it", "postgres_faults::crash_of_both_"),
     ("store::it", "store_disk_full::"),
     ("store::it", "store_kill::"),
     ("testkit::it", "fold_vectors::"),
@@ -50,7 +50,7 @@ impl TestPrograms<'_> {
     pub(crate) fn run(&self) -> Result<TestReport> {
         let programs = self.build()?;
         let (mut report, failed) = std::thread::scope(|scope| -> Result<_> {
-            // Beside the programs, some of which do little but wait.
+            // In parallel with the programs, some of which mostly wait.
             let examples = self.modules.is_empty().then(|| scope.spawn(|| self.run_examples()));
             let (mut report, failed) = self.run_programs(programs)?;
             if let Some(examples) = examples {
@@ -96,7 +96,7 @@ impl TestPrograms<'_> {
         Ok((report, failed))
     }
 
-    /// In an order of their own: cargo's is the one in which they happened to be ready.
+    /// Builds the programs, in a fixed order: cargo's is the order of completion.
     fn build(&self) -> Result<Vec<BuiltExecutable>> {
         let target: &[&str] = if self.modules.is_empty() { &[] } else { &["--test", PROGRAM] };
         // Of the whole workspace, so that the same features are chosen and nothing is built twice.
@@ -215,8 +215,8 @@ impl<'a> TestProgram<'a> {
         Ok(())
     }
 
-    /// Tests at once. Those of a crate's program wait for much, so that two for each processor keep it busy. Unit tests compute,
-    /// and the programs beside them load the machine themselves: one for each.
+    /// Number of parallel tests. Those of a crate's program often wait, so that two for each processor keep
+    /// it busy. Unit tests compute, and the separate programs load the machine themselves: one for each.
     fn threads(&self) -> usize {
         let named = std::env::var("RUST_TEST_THREADS").ok().and_then(|threads| threads.parse().ok());
         let processors = || std::thread::available_parallelism().map_or(1, NonZero::get);
@@ -225,7 +225,7 @@ impl<'a> TestProgram<'a> {
         })
     }
 
-    /// Why a test is not run again.
+    /// Reason why a test is not run again.
     fn reason_against(&self, test: &FailedTest) -> Option<&'static str> {
         if test.found_an_input {
             return Some("it found an input that breaks a property");
@@ -266,7 +266,7 @@ impl<'a> TestProgram<'a> {
     }
 }
 
-/// First words of a failed test.
+/// Message of a failed test's panic.
 fn panic_message(output: &[String]) -> Option<&str> {
     let panic = output.iter().position(|line| line.contains(" panicked at "))?;
     output.get(panic + 1).map(|line| &line[..line.floor_char_boundary(300)])

@@ -1,4 +1,4 @@
-//! The output of test programs, counted; of tests that passed, only what they skipped is kept.
+//! The output of test programs, counted; of passed tests, only their skips are stored.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,7 +9,7 @@ pub(crate) struct TestReport {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
     pub(crate) ignored: usize,
-    /// One for each test that failed, and for whatever else went wrong.
+    /// One entry for each failed test, and for any other failure.
     pub(crate) failures: Vec<Failure>,
     /// Tests that failed at first and passed when they ran again; they count as passed.
     pub(crate) flakes: Vec<Flake>,
@@ -19,7 +19,7 @@ pub(crate) struct TestReport {
     pub(crate) durations: Vec<(String, Duration)>,
 }
 
-/// Something that failed.
+/// One failure.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) line: String,
@@ -37,7 +37,7 @@ pub(crate) struct Flake {
 }
 
 impl TestReport {
-    /// Counts something that failed. Lines behind the first are its output.
+    /// Counts a failure. Lines after the first are its output.
     pub(crate) fn fail(&mut self, text: impl AsRef<str>) {
         let mut lines = text.as_ref().lines().map(str::to_owned);
         let line = lines.next().unwrap_or_default();
@@ -75,7 +75,7 @@ impl TestReport {
         }
     }
 
-    /// Adds those of another check.
+    /// Adds the counts of another check.
     pub(crate) fn append(&mut self, other: Self) {
         self.passed += other.passed;
         self.failed += other.failed;
@@ -94,9 +94,9 @@ impl TestReport {
     }
 }
 
-/// Lines of a failed test that are kept.
+/// Maximum number of stored output lines of a failed test.
 const OUTPUT_LINES_MAX: usize = 1_000;
-/// Lines of a program that are kept for the case that it dies.
+/// Maximum number of stored lines of a program, for the case that it dies.
 const LAST_LINES_MAX: usize = 40;
 
 /// The output of one test program.
@@ -107,9 +107,9 @@ pub(crate) struct ProgramOutput {
     pub(crate) ignored: usize,
     pub(crate) failed_tests: Vec<FailedTest>,
     pub(crate) skipped: Vec<String>,
-    /// It came to its end.
+    /// True once the program has printed its totals.
     pub(crate) has_totals: bool,
-    /// Tests of which the runner said that they take long, and which have not ended.
+    /// Tests that the runner reported as slow, and which have not ended.
     pub(crate) slow: Vec<String>,
     /// The last lines that people were shown.
     pub(crate) last_lines: VecDeque<String>,
@@ -121,13 +121,13 @@ pub(crate) struct ProgramOutput {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FailedTest {
     pub(crate) name: String,
-    /// It found an input that breaks a property.
+    /// True if it found an input that breaks a property.
     pub(crate) found_an_input: bool,
     /// The lines that it printed, up to a bound.
     pub(crate) output: Vec<String>,
 }
 
-/// Where in a test program's output we are.
+/// Current section of a test program's output.
 #[derive(Debug, Default)]
 enum OutputSection {
     #[default]
@@ -136,12 +136,12 @@ enum OutputSection {
     Passed(String),
     /// Output of a test that failed.
     Failed(String),
-    /// The names of those that failed.
+    /// Names of the failed tests.
     FailedNames,
 }
 
 impl ProgramOutput {
-    /// Takes the next line, which came so long after the program's start; says whether people want to see it.
+    /// Takes the next line, with its time since the program's start; returns true if it is to be shown.
     pub(crate) fn take(&mut self, line: &str, at: Duration) -> bool {
         let is_shown = self.read(line, at);
         if is_shown {
@@ -153,8 +153,8 @@ impl ProgramOutput {
         is_shown
     }
 
-    /// Time that each test took, if so many ran at once: the runner begins them in the order of their names, the next one as
-    /// soon as one has ended.
+    /// Duration of each test, for `threads` parallel ones: the runner starts them in the order of their
+    /// names, the next one as soon as one has ended.
     pub(crate) fn durations(&self, threads: usize) -> BTreeMap<&str, Duration> {
         let mut names: Vec<_> = self.ended.iter().map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
@@ -229,7 +229,7 @@ impl ProgramOutput {
                 true
             }
             OutputSection::FailedNames => {
-                // One that printed nothing has no section of its own above.
+                // A test without output has no section above.
                 if let Some(name) = line.strip_prefix("    ")
                     && !self.failed_tests.iter().any(|failed| failed.name == name)
                 {
@@ -358,7 +358,7 @@ test result: ok. 1 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out; fini
     #[test]
     fn durations_follow_from_the_ends_of_tests() {
         let mut output = ProgramOutput::default();
-        // a and b begin at once, c when a has ended, d after c.
+        // a and b start immediately, c when a has ended, d after c.
         for (name, at) in [("a", 3), ("c", 5), ("d", 6), ("b", 9)] {
             output.take(&format!("test {name} ... ok"), Duration::from_secs(at));
         }

@@ -1,5 +1,5 @@
-//! The command as it is shipped: built alone, so with no feature that only another crate of the workspace asks for, and packed
-//! into the archive that people download.
+//! Tests of the command as shipped: built alone, so without features that only another crate of the workspace
+//! enables, and packed into the released archive.
 
 use super::{CheckOutcome, programs::TestPrograms};
 use crate::program;
@@ -10,7 +10,8 @@ use std::path::PathBuf;
 
 /// Names the program to the tests.
 const PROGRAM: &str = "THROUGHLINE_SHIPPED";
-/// Names the archive to the tests. Empty: it could not be made, which this check says, or this check runs them.
+/// Environment variable with the archive for the tests. Empty: it could not be made, which this check
+/// reports, or this check runs them.
 pub(super) const ARCHIVE: &str = "THROUGHLINE_ARCHIVE";
 
 /// Builds it in the dev profile and runs the tests of it.

@@ -1,5 +1,5 @@
-//! schemathesis over the description of the API, against `throughline serve` with the demo model: whatever a client may send
-//! by the description is answered as the description says, and what it may not is refused in order.
+//! schemathesis over the OpenAPI document, against `throughline serve` with the demo model: valid requests
+//! are answered as documented, and invalid ones are refused properly.
 
 use super::ProofOutcome;
 use super::serving::{ServeProcess, packages};
@@ -11,12 +11,12 @@ use std::process::ExitStatus;
 
 const PINS: &str = "clients/conformance/schemathesis.txt";
 const CHECKS: &str = "clients/conformance/schemathesis.toml";
-/// One seed is one set of requests, as far as ids of the server do not differ. What one finds another may not: three
-/// seeds of somebody else found what three of ours had not.
+/// Seeds. Each is one set of requests, up to ids of the server. Seeds differ in what they find: three seeds
+/// of another run have found what three of ours had not.
 const SEEDS: [&str; 10] = ["4", "11", "777", "90210", "2718281", "7", "1234", "31337", "424242", "1618033"];
 /// Cases of each operation, with each seed.
 const EXAMPLES: &str = "25";
-/// All there are; `stateful` goes on with the ids that answers have named.
+/// All phases; `stateful` continues with the ids of responses.
 const PHASES: &str = "examples,coverage,fuzzing,stateful";
 /// Bounds that would refuse what is not refused for its content.
 const CONFIGURATION: &str = "\
@@ -54,7 +54,7 @@ pub(crate) fn api() -> Result<ProofOutcome> {
     }
 }
 
-/// One run over a server of its own: how it ended, and its total.
+/// Runs the suite once against a new server: exit status, and its total.
 fn run(throughline: &Path, folder: &Path, seed: &str) -> Result<(ExitStatus, String)> {
     let serving = ServeProcess::start(throughline, &folder.join("server"), CONFIGURATION)?;
     let document = format!("http://{}/v1/openapi.json", serving.address);
@@ -63,7 +63,7 @@ fn run(throughline: &Path, folder: &Path, seed: &str) -> Result<(ExitStatus, Str
     let suite = ExternalProgram::new("python3")
         .args(["-m", "schemathesis.cli", "--config-file"])
         .args([repository::root().join(CHECKS)])
-        // Without `--checks`: all are on, and a word here would win over the exceptions of the file.
+        // Without `--checks`: all are on, and the option would override the exceptions of the file.
         .args(["run", &document, "--header", &key])
         .args(["--phases", PHASES, "--max-examples", EXAMPLES, "--seed", seed])
         .args(["--continue-on-failure", "--request-timeout", "20", "--workers", "1"])
@@ -82,7 +82,7 @@ fn run(throughline: &Path, folder: &Path, seed: &str) -> Result<(ExitStatus, Str
     Ok((status, total))
 }
 
-/// `1234 generated, 1234 passed`, as the suite's summary says it.
+/// True for the total of the suite's summary: `1234 generated, 1234 passed`.
 fn is_total(line: &str) -> bool {
     let mut words = line.split_whitespace();
     words.next().is_some_and(|word| word.parse::<u64>().is_ok()) && words.next() == Some("generated,")
@@ -91,7 +91,7 @@ fn is_total(line: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_total_is_found() {
+    fn totals_line_is_recognized() {
         assert!(super::is_total("  1200 generated, 1200 passed"));
         assert!(!super::is_total("generated, 3"));
         assert!(!super::is_total("Test cases:"));

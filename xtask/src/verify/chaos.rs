@@ -4,10 +4,10 @@ use super::ProofOutcome;
 use crate::program::ExternalProgram;
 use anyhow::{Result, bail};
 
-/// At nine places, at random, and at random over PostgreSQL.
+/// Number of kill tests: at nine points, at random, and at random over PostgreSQL.
 const KILL_TESTS: usize = 3;
 
-/// The long form of the kill tests. Each of them says in one line what it has seen.
+/// The long form of the kill tests. Each prints a summary line.
 pub(crate) fn chaos() -> Result<ProofOutcome> {
     let mut figures = Vec::new();
     let status = ExternalProgram::cargo()

@@ -1,7 +1,7 @@
-//! Unmodified clients against `throughline serve` with a scripted model: every cell of the matrix works, or is theirs for a
-//! reason that stands in the table.
+//! Unmodified clients against `throughline serve` with a scripted model: every cell of the matrix passes, or
+//! is expected to fail for a reason given in the table.
 //!
-//! The scripts, one for each client, and what pins their packages are in `clients/matrix`.
+//! The scripts, one for each client, and the pins of their packages are in `clients/matrix`.
 
 mod expected;
 mod packages;
@@ -19,10 +19,10 @@ use std::sync::{Mutex, PoisonError};
 
 const DOCUMENT: &str = "docs/openai-clients.md";
 const SECTION: &str = "clients";
-/// They wait more than they work.
+/// Number of clients that run in parallel; they mostly wait.
 const CLIENTS_AT_ONCE: usize = 4;
 
-/// One cell of one client.
+/// Result of one cell of one client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct CellResult {
     cell: String,
@@ -34,7 +34,7 @@ enum CellOutcome {
     Works,
     /// Fails as expected, for this reason.
     ClientLimit(String),
-    /// Not as expected.
+    /// Differs from the expectation.
     Unexpected(String),
 }
 
@@ -48,7 +48,7 @@ struct ClientRun {
 }
 
 impl ClientRun {
-    /// With the outcome that unexpected cells had when the client ran again.
+    /// Adds the outcome of unexpected cells in the second run of the client.
     fn with_second_look(mut self, again: Self) -> Self {
         for (cell, again) in self.cells.iter_mut().zip(again.cells) {
             let (first, second) = (is_unexpected(&cell.outcome), is_unexpected(&again.outcome));
@@ -74,10 +74,10 @@ pub(crate) struct QuickRun {
     pub(crate) not_run: Vec<String>,
 }
 
-/// All clients; writes the table.
+/// Runs all clients; writes the table.
 ///
 /// # Errors
-/// Cells that are not as expected, and programs that did not start.
+/// Cells that differ from the expectation, and programs that did not start.
 pub(crate) fn clients() -> Result<ProofOutcome> {
     let (runs, not_run) = run_all(|_| true)?;
     if !not_run.is_empty() {
@@ -136,7 +136,7 @@ fn run_all(is_wanted: fn(&MatrixClient) -> bool) -> Result<(Vec<ClientRun>, Vec<
         std::iter::from_fn(next)
             .map(|(at, (client, installed))| {
                 let run_client = |name: String| -> Result<ClientRun> {
-                    // A server of its own for each: what one leaves does not reach the next.
+                    // A separate server for each, so that clients do not affect each other.
                     let folder = folder.join(name);
                     let (model, serving) = serve_matrix(&throughline, &folder)?;
                     let report =
@@ -178,7 +178,7 @@ fn serve_matrix(throughline: &Path, folder: &Path) -> Result<(ScriptedModel, Ser
     Ok((model, serving))
 }
 
-/// Compares what a client's script says with what is expected.
+/// Compares the report of a client's script with the expectation.
 fn judge_client(client: &MatrixClient, report: &ClientReport) -> ClientRun {
     let version = report.lines.iter().find_map(|line| line["version"].as_str()).unwrap_or("not known");
     let cells = client.requested_cells().into_iter().map(|cell| {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cell_works_or_is_theirs_and_anything_else_fails() {
+    fn cell_must_work_or_be_a_known_client_limit() {
         let fine = run(Some(true), Some(false), None);
         assert_eq!(unexpected(&[fine]), Vec::<String>::new());
         assert_eq!(unexpected(&[run(Some(false), Some(false), None)]), ["c, plain: so"]);
@@ -308,14 +308,14 @@ mod tests {
     }
 
     #[test]
-    fn the_table_says_what_is_theirs_and_why() {
+    fn table_shows_client_limits_with_their_reasons() {
         let text = table(&[run(Some(true), Some(false), None)]);
         assert!(text.contains("\n| c | 1.2 | ✓ | theirs (1) | – |"), "{text}");
         assert!(text.ends_with("\n1. it cannot"), "{text}");
     }
 
     #[test]
-    fn every_cell_is_a_column() {
+    fn every_client_cell_has_a_column() {
         for client in &CLIENTS {
             for cell in client.cells.iter().chain(client.extra_cells).chain(client.missing_cells) {
                 assert!(COLUMNS.iter().any(|column| column.cell == *cell), "{}: {cell}", client.name);

@@ -1,10 +1,10 @@
-//! Families of four hundred processes that fork for ever.
+//! Tests with groups of four hundred processes that fork without end.
 
 use super::ProofOutcome;
 use crate::program::ExternalProgram;
 use anyhow::{Result, bail};
 
-/// The long form of the tests that fork. Each family says in one line after what time it was stopped.
+/// The long form of the tests that fork. Each prints the time after which a group was stopped.
 pub(crate) fn hunt() -> Result<ProofOutcome> {
     let mut figures = Vec::new();
     let status = ExternalProgram::cargo()

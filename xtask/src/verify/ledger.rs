@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-/// A proof, when and where it was last run, and what came of it.
+/// A proof, with the time and place of its last run, and its result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProofRow {
     pub(crate) name: String,
@@ -17,7 +17,7 @@ pub(crate) struct ProofRow {
     pub(crate) command: String,
 }
 
-/// All rows.
+/// All rows of the ledger.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ProofLedger(Vec<ProofRow>);
 
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proof_that_is_run_again_replaces_its_row_only() {
+    fn rerun_proof_replaces_only_its_row() {
         let mut ledger = ProofLedger::default();
         ledger.put(row("sim", "1"));
         ledger.put(row("test", "2"));

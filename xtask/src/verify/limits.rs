@@ -1,5 +1,5 @@
-//! Limits under `throughline serve`, with figures: the memory of large bodies that come at once, and that it is given back; and that a
-//! wait which does not fit into the time of a call is not waited.
+//! Limits under `throughline serve`, with figures: the memory of large concurrent bodies, and that it is
+//! returned; and that a wait that exceeds a call's time limit is not begun.
 
 mod upstream;
 
@@ -17,7 +17,7 @@ use upstream::DrainingUpstream;
 
 /// `large_bodies_memory_bytes_max`, in MiB.
 const BOUND_MIB: f64 = 256.0;
-/// Memory that a peak may have beside it.
+/// Tolerance of a memory peak, in MiB.
 const PEAK_MIB: f64 = 64.0;
 /// Memory that may be left a minute later.
 const LEFT_MIB: f64 = 32.0;
@@ -25,7 +25,7 @@ const A_MINUTE: Duration = Duration::from_secs(60);
 /// The longest that an answer may take that has nothing to wait for, in seconds. The wait would be ten minutes.
 const AT_ONCE_S: f64 = 2.0;
 
-/// Bodies that come at once.
+/// A set of concurrent bodies.
 struct BodyLoad {
     what: &'static str,
     path: &'static str,
@@ -66,7 +66,7 @@ const LOADS: [BodyLoad; 5] = [
     },
 ];
 
-/// Measures all of it. What does not hold is said after everything has been measured.
+/// Runs all measurements. Violations are reported at the end.
 pub(crate) fn limits() -> Result<ProofOutcome> {
     let throughline = program::release()?;
     let upstream = DrainingUpstream::start()?;
@@ -110,7 +110,7 @@ pub(crate) fn limits() -> Result<ProofOutcome> {
     if faults.is_empty() { Ok(ProofOutcome::Holds(figure)) } else { bail!("{}: {figure}", faults.join(", ")) }
 }
 
-/// Seconds to the error of an upstream that asks for a longer wait than there is time.
+/// Seconds until the error of an upstream that requests a longer wait than the call's time limit.
 fn limited_wait(serving: &ServeProcess) -> Result<f64> {
     let body = json!({"model": "limited/m", "messages": [{"role": "user", "content": "Hi"}]});
     let begun = Instant::now();
@@ -126,12 +126,12 @@ struct BodyMemory {
     peak: f64,
     left: f64,
     seconds: f64,
-    /// Of small requests meanwhile.
+    /// Longest time of a small request meanwhile, in milliseconds.
     longest_other_ms: f64,
 }
 
 fn measure(serving: &ServeProcess, load: &BodyLoad) -> Result<BodyMemory> {
-    // Made before, so that they come at once.
+    // Built beforehand, so that the requests are concurrent.
     let bodies: Vec<String> = (0..load.count).map(load.body).collect();
     let (is_over, begun) = (AtomicBool::new(false), Instant::now());
     let (peak, longest_other_ms, seconds) = thread::scope(|scope| {

@@ -15,7 +15,7 @@ pub(super) use mixed::resident_mib;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Nothing that is measured here is refused for its number.
+/// Configuration without limits that the load would reach.
 const CONFIGURATION: &str = "\
 [server]
 limits = { turns_per_minute_max = 1000000, turns_per_key_max = 1000000, streams_per_key_max = 1000000, connections_max = 100000 }
@@ -54,7 +54,7 @@ impl LoadScale {
     }
 }
 
-/// Runs all of it. What does not hold is said after everything has been measured.
+/// Runs all measurements. Violations are reported at the end.
 pub(crate) fn load() -> Result<ProofOutcome> {
     let scale = LoadScale::of_environment()?;
     let folder = program::target()?.join("load");
@@ -109,7 +109,7 @@ fn import(serving: &ServeProcess, scale: &LoadScale) -> Result<String> {
     ))
 }
 
-/// The value below which so many hundredths of all are. They are sorted by this.
+/// Percentile of the values, which are sorted in place.
 fn percentile(values: &mut [f64], hundredths: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let rank = (values.len() as f64 * hundredths / 100.0).ceil() as usize;

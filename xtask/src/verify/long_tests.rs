@@ -9,9 +9,14 @@ const REPLIES: u64 = 100_000;
 /// Turns of the histories.
 const TURNS: u64 = 100_000;
 
-/// An MCP server that says anything: its handshake, its replies, pages of its list, and what it says by itself.
+/// An MCP server with random output: its handshake, its replies, pages of its list, and its notifications.
 pub(crate) fn mcp() -> Result<ProofOutcome> {
-    let prefixes = ["mcp::any_server::no_", "mcp::odd_servers::no_"];
+    let prefixes = [
+        "mcp::any_server::malformed_",
+        "mcp::any_server::any_",
+        "mcp::odd_servers::malformed_stdio_",
+        "mcp::odd_servers::malformed_http_",
+    ];
     run(&prefixes, 8, ("THROUGHLINE_MCP_REPLIES", REPLIES))?;
     Ok(ProofOutcome::Holds(format!(
         "{REPLIES} replies and as many messages by itself, each of a program and over HTTP; {REPLIES} pages of a list over HTTP and \
@@ -21,11 +26,11 @@ pub(crate) fn mcp() -> Result<ProofOutcome> {
 
 /// Drawn histories, to every upstream.
 pub(crate) fn histories() -> Result<ProofOutcome> {
-    run(&["histories::no_upstream"], 1, ("THROUGHLINE_HISTORY_TURNS", TURNS))?;
+    run(&["histories::generated_histories"], 1, ("THROUGHLINE_HISTORY_TURNS", TURNS))?;
     Ok(ProofOutcome::Holds(format!("{TURNS} turns, each history to every dialect and known upstream")))
 }
 
-/// Runs the tests of some prefixes, which are so many, with a variable that makes them longer.
+/// Runs the tests of some prefixes, `tests` in number, with a variable that makes them longer.
 fn run(prefixes: &[&str], tests: usize, (variable, count): (&str, u64)) -> Result<()> {
     let mut passed = 0;
     let is_meant = |line: &str| {

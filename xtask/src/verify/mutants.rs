@@ -31,10 +31,10 @@ struct SourceCopy {
     builds: PathBuf,
 }
 
-/// Plants each mistake by itself, and runs the tests that are meant to catch it.
+/// Plants each mutant separately, and runs the tests that are meant to catch it.
 ///
 /// # Errors
-/// A mutant that no test notices, one that does not compile, or tests that fail now and then.
+/// A mutant that no test notices, one that does not compile, or flaky tests.
 pub(crate) fn mutants() -> Result<ProofOutcome> {
     if !ExternalProgram::new("timeout").args(["--version"]).succeeds() {
         return Ok(ProofOutcome::Skipped("`timeout` of coreutils is missing".to_owned()));
@@ -91,7 +91,7 @@ fn verdict(survivors: &[&str], errors: &[String]) -> Result<ProofOutcome> {
     Ok(ProofOutcome::Holds(format!("{count} mutants, all caught")))
 }
 
-/// All have passed, and at least one ran.
+/// True if all tests have passed, and at least one ran.
 fn has_passed(run: &CapturedOutput) -> bool {
     let is_some = |line: &str| line.starts_with("test result: ok.") && !line.contains(" 0 passed");
     run.status.success() && run.stdout.lines().any(is_some)
@@ -170,14 +170,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_original_occurs_once_and_becomes_something_else() {
+    fn each_mutated_text_occurs_once_and_changes() {
         for mutant in MUTANTS {
             mutant.planted(&repository::root()).unwrap();
         }
     }
 
     #[test]
-    fn a_mutant_without_a_result_is_told_apart_from_one_that_survived() {
+    fn surviving_mutants_and_missing_results_are_distinct() {
         let failure = |survivors: &[&str], errors: &[&str]| {
             let errors: Vec<String> = errors.iter().map(|&error| error.to_owned()).collect();
             verdict(survivors, &errors).err().map(|error| error.to_string()).unwrap_or_default()

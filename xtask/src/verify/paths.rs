@@ -38,7 +38,8 @@ pub(crate) fn paths() -> Result<ProofOutcome> {
     Ok(ProofOutcome::Holds(format!("{} scripts: {}", names.len(), names.join(", "))))
 }
 
-/// Every file that git knows or would take. One that is there already, as it is, stays untouched, so that nothing is built for it.
+/// Copies every file that git tracks or would add. An identical copy stays untouched, so that it is not
+/// rebuilt.
 pub(crate) fn copy_sources(to: &Path) -> Result<()> {
     let files = ExternalProgram::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
@@ -78,7 +79,7 @@ mod tests {
     use super::scripts;
 
     #[test]
-    fn only_named_scripts_are_run() {
+    fn only_named_scripts_are_extracted() {
         let page = "```sh one\na\nb\n```\ntext\n```text\nc\n```\n```sh two\nd\n```\n";
         assert_eq!(scripts(page), [("one", "a\nb\n".to_owned()), ("two", "d\n".to_owned())]);
     }

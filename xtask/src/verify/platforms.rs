@@ -1,4 +1,4 @@
-//! The command on other platforms: it compiles wherever their standard library and a C compiler can be had.
+//! The command on other platforms: it compiles on each whose standard library and C compiler are available.
 
 use super::ProofOutcome;
 use crate::program::ExternalProgram;
@@ -36,7 +36,7 @@ const PLATFORMS: [Platform; 4] = [
     },
 ];
 
-/// Brings its own headers of macOS, and is started in place of cargo.
+/// Contains the headers of macOS, and is started instead of cargo.
 const MACOS: &str = "cargo-zigbuild";
 
 /// Checks each platform; a platform whose tools are not here is named with what is missing.

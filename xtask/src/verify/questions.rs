@@ -7,7 +7,7 @@ use anyhow::{Result, bail};
 
 const ANSWERS: &str = "10000";
 
-/// The long form of the renderers' test, with another seed each time. It says in one line how many were rendered.
+/// The long form of the renderers' test, with a new seed each time. It prints the number of rendered answers.
 pub(crate) fn questions() -> Result<ProofOutcome> {
     let folder = match installed(&CLIENTS)? {
         Ok(folder) => folder,

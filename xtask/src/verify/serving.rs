@@ -24,7 +24,7 @@ impl ServeProcess {
         Self::start_with(throughline, folder, configuration, &["--model", "demo", "--demo-tools"], &[])
     }
 
-    /// Starts it with an empty store in this folder, which is made anew, and waits until it can be asked.
+    /// Starts the server with an empty store in this folder, which is recreated, and waits until it is ready.
     pub(crate) fn start_with(
         throughline: &Path,
         folder: &Path,
@@ -64,12 +64,12 @@ impl ServeProcess {
         Ok(serving)
     }
 
-    /// Its process.
+    /// Process id.
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }
 
-    /// Reads address and key from what it says when it is ready.
+    /// Reads address and key from the server's greeting.
     fn read_greeting(&mut self, folder: &Path) -> Result<()> {
         let mut line = String::new();
         // The address of the documentation is the last of the greeting.
@@ -85,7 +85,7 @@ impl ServeProcess {
                 self.address = word(rest, &['/', '#']);
             }
             if let Some(key) = line.split_whitespace().find(|word| word.starts_with("tl_")) {
-                // It stands in commands, too, in quotes.
+                // It occurs in commands, too, in quotes.
                 self.key = key.trim_end_matches('"').to_owned();
             }
         }
@@ -95,7 +95,7 @@ impl ServeProcess {
 
 impl Drop for ServeProcess {
     fn drop(&mut self) {
-        // It may have ended by itself, which the suite has noticed.
+        // The process may have exited already, which the suite has noticed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -104,7 +104,7 @@ impl Drop for ServeProcess {
 /// The packages of a pinned list, in a folder under cargo's target folder.
 ///
 /// # Errors
-/// The outer one: a pin is wrong. The inner one: why they cannot be had on this machine.
+/// The outer error: a pin is wrong. The inner one: the reason why they are not available on this machine.
 pub(crate) fn packages(
     pins: &str,
     folder_name: &str,

@@ -1,4 +1,4 @@
-//! The plugins of somebody's VCPToolBox.
+//! The plugins of a VCPToolBox checkout.
 
 use super::ProofOutcome;
 use crate::program::ExternalProgram;
@@ -9,7 +9,7 @@ const CHECKOUT: &str = "THROUGHLINE_VCP";
 /// Plugins listed, and commands called.
 const FIGURES: usize = 2;
 
-/// The tests that read a checkout; each says in one line what it has seen.
+/// The tests that read a checkout; each prints a summary line.
 pub(crate) fn vcp() -> Result<ProofOutcome> {
     if std::env::var_os(CHECKOUT).is_none() {
         return Ok(ProofOutcome::Skipped(format!("{CHECKOUT} names no folder of VCPToolBox")));
@@ -17,7 +17,7 @@ pub(crate) fn vcp() -> Result<ProofOutcome> {
     let mut figures = Vec::new();
     let status = ExternalProgram::cargo()
         .args(["test", "--package", "throughline-tools", "--test", "it"])
-        .args(["--", "of_a_users_checkout", "--nocapture"])
+        .args(["--", "of_a_vcp_checkout", "--nocapture"])
         .lines(|line| {
             println!("{line}");
             if let Some((_, figure)) = line.split_once("vcp: ") {

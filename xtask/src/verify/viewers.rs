@@ -8,8 +8,7 @@ use anyhow::{Result, bail};
 const DOCUMENT: &str = "docs/reliability.md";
 const SECTION: &str = "viewers";
 
-/// The long form of the crowds. Each of them says in one line what it has seen, which is also what the page on reliability
-/// shows.
+/// The long form of the crowds. Each prints a summary line, which the page on reliability also shows.
 pub(crate) fn viewers() -> Result<ProofOutcome> {
     let mut figures = Vec::new();
     let status = ExternalProgram::cargo()
@@ -17,7 +16,7 @@ pub(crate) fn viewers() -> Result<ProofOutcome> {
         .env("THROUGHLINE_CROWD", "long")
         .lines(|line| {
             println!("{line}");
-            // The name of a test stands on the same line if its output is not held back.
+            // The name of a test is on the same line if its output is not captured.
             for kind in ["storm: ", "never reading: "] {
                 figures.extend(line.find(kind).map(|at| line[at..].to_owned()));
             }

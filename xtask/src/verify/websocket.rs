@@ -1,7 +1,7 @@
-//! Autobahn's WebSocket cases 1 to 7 against a route that says back what it is told.
+//! Autobahn's WebSocket cases 1 to 7 against an echo route.
 //!
-//! The suite is a program for Python 2.7. The same classes of cases run as raw frames against `/v1/ws` itself in
-//! `crates/server/tests/it/ws_frames.rs`, everywhere and always.
+//! The suite is a program for Python 2.7. The same classes of cases run as raw frames against `/v1/ws` in
+//! `crates/server/tests/it/ws_frames.rs`, on every platform and in every run.
 
 use super::ProofOutcome;
 use super::serving::{ServeProcess, packages};
@@ -42,7 +42,7 @@ pub(crate) fn websocket() -> Result<ProofOutcome> {
     });
     let spec_file = folder.join("spec.json");
     fs::write(&spec_file, spec.to_string()).context("the specification of the suite cannot be written")?;
-    // `.pth` files of a folder that is none of Python's own are read by nobody else.
+    // Python reads `.pth` files in its own folders only.
     let library = json!(folder.join("lib")).to_string();
     let start =
         format!("import site; site.addsitedir({library}); from autobahntestsuite.wstest import run; run()");
@@ -56,7 +56,8 @@ pub(crate) fn websocket() -> Result<ProofOutcome> {
     judge(&reports)
 }
 
-/// The command with `/_echo`, in a folder of its own: where others look for one, there must be none with that route.
+/// Builds the command with `/_echo`, in a separate folder: the usual one must never contain a command with
+/// that route.
 fn with_the_route(folder: &Path) -> Result<PathBuf> {
     let built = program::throughline_built_by_tests(&["test-routes"])?;
     let own = folder.join("throughline");
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn one_case_that_fails_is_the_suite_that_fails() {
+    fn single_failed_case_fails_the_suite() {
         let fine = index(|at| if at == 3 { ("NON-STRICT", "OK") } else { ("OK", "OK") });
         assert_eq!(count(&fine).unwrap(), "240 cases: 239 as the RFC says, 1 left open by it, 0 failed");
         for bad in [("FAILED", "OK"), ("OK", "FAILED"), ("OK", "WRONG CODE"), ("OK", "UNCLEAN"), ("", "")] {

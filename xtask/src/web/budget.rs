@@ -1,4 +1,4 @@
-//! Compressed size of what a browser fetches: for the chat, and for each part that is fetched by itself when it is used.
+//! Compressed size of the page's downloads: of the chat, and of each part that is loaded on demand.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-/// A part that is fetched by itself. Its size is that of the scripts that it needs and the chat does not.
+/// A part that is loaded on demand. Its size is that of the scripts that it needs and the chat does not.
 struct Part {
     name: &'static str,
-    /// Its entry in the manifest of the build.
+    /// Entry in the manifest of the build.
     entry: &'static str,
     bytes_max: u64,
 }
@@ -18,12 +18,12 @@ const fn part(name: &'static str, entry: &'static str, bytes_max: u64) -> Part {
     Part { name, entry, bytes_max }
 }
 
-/// Before the first message can be sent.
+/// Maximum size of the scripts before the first message can be sent, in bytes.
 const CHAT_BYTES_MAX: u64 = 130_000;
 /// The entry of the page, and the view that it shows first.
 const CHAT: [&str; 2] = ["index.html", "src/chat/view.tsx"];
 const PARTS: [Part; 23] = [
-    // Asked for as soon as the chat stands.
+    // Loaded as soon as the chat is shown.
     part("answers", "src/chat/answers.tsx", 40_000),
     part("maths", "src/chat/blocks/maths/mathml.ts", 65_000),
     part("frames", "src/chat/blocks/frame.tsx", 2_000),
@@ -42,7 +42,7 @@ const PARTS: [Part; 23] = [
     part("calls of the history", "src/history/calls-view.tsx", 33_000),
     part("a turn of the history", "src/history/turn-detail.tsx", 27_000),
     part("two turns", "src/history/compare.tsx", 29_000),
-    // It stands in the settings, whose own script counts here, too.
+    // A part of the settings, whose own script counts here, too.
     part("people", "src/settings/people.tsx", 17_000),
     // Most of it draws only the rows that are on the screen; the history has that, too.
     part("large values", "src/chat/card/large.tsx", 13_000),
@@ -54,12 +54,12 @@ const PARTS: [Part; 23] = [
     part("avatar", "../avatar/src/index.ts", 10_000),
     part("Chinese", "src/i18n/zh.ts", 14_000),
 ];
-/// Every other part: a dialog, a form.
+/// Maximum size of every other part, such as a dialog or a form, in bytes.
 const OTHER_BYTES_MAX: u64 = 6_000;
 /// Documents for untrusted content, which are whole in themselves.
 const DOCUMENTS: [(&str, u64); 2] = [("frames/diagram.html", 800_000), ("frames/preview.html", 2_000)];
 
-/// Fails if a part is larger than it may be; else says how large they are.
+/// Fails if a part exceeds its limit; returns a summary.
 pub(crate) fn check(dist: &Path) -> Result<String> {
     let text = fs::read_to_string(dist.join("manifest.json")).context("the build has left no manifest")?;
     let manifest: Value = serde_json::from_str(&text).context("the manifest is no JSON")?;
@@ -76,7 +76,7 @@ pub(crate) fn check(dist: &Path) -> Result<String> {
     Ok(format!("kB compressed: {}", sizes.join(", ")))
 }
 
-/// Name, files and limit of everything that is fetched by itself.
+/// Name, files and limit of everything that is loaded on demand.
 fn parts(manifest: &Value) -> Result<Vec<(String, BTreeSet<String>, u64)>> {
     let chat = needed(manifest, &CHAT)?;
     let mut parts = Vec::new();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn each_part_has_a_limit_and_counts_what_the_chat_does_not_have() {
+    fn each_part_has_a_limit_and_excludes_chat_files() {
         let parts = parts(&manifest()).unwrap();
         let names = |files: &BTreeSet<String>| files.iter().cloned().collect::<Vec<_>>().join(" ");
         let found = |name: &str| {
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_that_is_not_built_is_named() {
+    fn missing_part_is_named() {
         let mut manifest = manifest();
         manifest.as_object_mut().unwrap().remove("src/history/view.tsx");
         let error = parts(&manifest).unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! Arguments of commands that look at what was recorded: decode, history, export, import, replay.
+//! Arguments of commands that read recorded data: decode, history, export, import, replay.
 
 use super::StoreArgs;
 use clap::{Args as ClapArgs, ValueHint};

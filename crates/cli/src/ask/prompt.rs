@@ -1,4 +1,4 @@
-//! The input of `ask`: the words of the command line, standard input, files and images.
+//! The input of `ask`: arguments, standard input, files and images.
 
 use crate::args::AskArgs;
 use crate::conversation::TurnText;
@@ -11,10 +11,10 @@ use std::path::Path;
 
 /// Most bytes that are read from standard input, or from one file: about 250,000 tokens.
 const TEXT_BYTES_MAX: u64 = 1 << 20;
-/// Stands between parts that do not form one sentence.
+/// Separator of parts that do not form one sentence.
 const GAP: &str = "\n\n";
 
-/// Everything that is asked. Empty if there is nothing.
+/// The whole input. Empty if nothing was given.
 pub(super) fn read(args: &AskArgs) -> Result<TurnText, CliFailure> {
     // Before standard input is read: a mistake in the arguments needs no input.
     let template = FilledTemplate::of(&args.template, args.choice.config.as_deref())?;
@@ -31,10 +31,10 @@ pub(super) fn read(args: &AskArgs) -> Result<TurnText, CliFailure> {
     Ok(TurnText { text, pictures })
 }
 
-/// The prompt with standard input at the place of `-`, else behind it.
+/// The prompt with standard input in place of `-`, else after it.
 fn join(prompt: &[String], piped: &str) -> String {
     let mut text = String::new();
-    // Words follow each other as in a sentence.
+    // Arguments are joined with spaces.
     let mut gap = "";
     for part in prompt {
         if part == "-" {
@@ -58,7 +58,7 @@ fn add(text: &mut String, part: &str, gap: &str) {
     text.push_str(part);
 }
 
-/// Standard input. Where nobody asked for it, an input that cannot be read is one that says nothing.
+/// Standard input. An unreadable one counts as empty, unless `-` requests it.
 fn read_stdin(is_placed: bool) -> Result<String, CliFailure> {
     match read_text(io::stdin().lock()) {
         Ok(Some(text)) => Ok(text),
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn standard_input_follows_the_prompt_or_stands_where_it_is_put() {
+    fn stdin_follows_the_prompt_or_replaces_the_dash() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(join(&words("review this"), "diff"), "review this\n\ndiff");
         assert_eq!(join(&words("- review this"), "diff"), "diff\n\nreview this");
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn text_ends_at_its_limit() {
+    fn text_over_the_byte_limit_is_rejected() {
         let most = usize::try_from(TEXT_BYTES_MAX).unwrap();
         assert!(read_text(io::Cursor::new("a".repeat(most))).unwrap().is_some());
         assert!(read_text(io::Cursor::new("a".repeat(most + 1))).unwrap().is_none());

@@ -23,11 +23,11 @@ pub(super) struct BackupManifest {
     pub(super) created_at: i64,
     /// False for a server with PostgreSQL, whose database is saved by `pg_dump`.
     pub(super) has_database: bool,
-    /// Every file of the backup but this one.
+    /// Every file of the backup except the manifest.
     pub(super) files: Vec<BackupEntry>,
 }
 
-/// One file.
+/// One file of the backup.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct BackupEntry {
     /// Path in the folder, with `/`.
@@ -52,7 +52,7 @@ impl BackupManifest {
     /// Reads the list and checks every file.
     ///
     /// # Errors
-    /// It is no backup, or a file is missing or damaged; in words.
+    /// The folder is not a backup, or a file is missing or damaged, as a message.
     pub(super) fn read_verified(folder: &Path) -> Result<Self, String> {
         let path = folder.join(MANIFEST_FILE);
         let size = fs::metadata(&path).map_err(|error| format!("{}: {error}", path.display()))?.len();
@@ -85,7 +85,7 @@ impl BackupEntry {
         Ok(Self { path, bytes: hasher.count(), blake3: hasher.finalize().to_hex().to_string() })
     }
 
-    /// The file in the folder of the backup. A list that names another place is refused.
+    /// The path of the file in the folder of the backup. A path outside the folder is refused.
     fn checked_path(&self, folder: &Path) -> Result<PathBuf, String> {
         let path = Path::new(&self.path);
         let is_plain = path.components().all(|part| matches!(part, Component::Normal(_)));

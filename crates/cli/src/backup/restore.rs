@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use throughline::config::STORE_FILE;
 use throughline_store::lock_sqlite_file;
 
-/// Checks the backup, then the place, then copies.
+/// Checks the backup, then the destination, then copies.
 pub(crate) async fn run(args: &RestoreArgs) -> CommandResult {
     let folder = args.folder.as_path();
     let refused = |why: &dyn std::fmt::Display, remedy: &str| messages::not_restored(folder, why, remedy);
@@ -25,7 +25,7 @@ pub(crate) async fn run(args: &RestoreArgs) -> CommandResult {
     let settings = settings_of(&args.at)?;
     let data = data_folder()?;
     let database = database_file(&settings.store.backend, &data);
-    // Held until the end, so that no server starts meanwhile.
+    // Held until the end, so that no server starts in the meantime.
     let _lock = match &database {
         Some(file) => {
             let in_use = messages::stop_the_server_first();
@@ -64,7 +64,7 @@ pub(crate) async fn run(args: &RestoreArgs) -> CommandResult {
     Ok(CliExit::Done)
 }
 
-/// Writes the configuration where there is none, and says what became of it.
+/// Writes the configuration if it does not exist, and returns the result.
 fn restore_settings(args: &RestoreArgs, manifest: &BackupManifest) -> Result<Option<String>, CliFailure> {
     if manifest.files.iter().all(|entry| entry.path != SETTINGS_FILE) {
         return Ok(None);
@@ -89,7 +89,7 @@ async fn is_answering() -> bool {
     }
 }
 
-/// Where the files of a backup belong.
+/// Destinations of the files of a backup.
 struct Targets {
     data: PathBuf,
     database: Option<PathBuf>,
@@ -105,7 +105,7 @@ impl Targets {
         paths
     }
 
-    /// Moves what is there into a folder beside it.
+    /// Moves existing files into a folder next to them.
     fn set_aside(&self, present: &[PathBuf]) -> io::Result<Option<PathBuf>> {
         if present.is_empty() {
             return Ok(None);
@@ -113,7 +113,8 @@ impl Targets {
         let base = self.database.as_deref().and_then(Path::parent).unwrap_or(&self.data);
         let name = format!("replaced-{}", Timestamp::now().as_millisecond());
         for path in present {
-            // Beside each file, so that a rename does it: the database may be on another disk than the rest.
+            // Next to each file, so that a rename suffices: the database may be on another disk than the
+            // rest.
             let parent = path.parent().unwrap_or(base).join(&name);
             make_private_folder(&parent)?;
             fs::rename(path, parent.join(path.file_name().unwrap_or_default()))?;
@@ -140,7 +141,7 @@ impl Targets {
     }
 }
 
-/// The file and what SQLite keeps with it.
+/// The database file with SQLite's companion files.
 fn with_journals(file: &Path) -> [PathBuf; 3] {
     ["", "-wal", "-shm"].map(|ending| {
         let mut path = file.as_os_str().to_owned();

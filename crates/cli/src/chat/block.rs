@@ -138,7 +138,7 @@ impl ScreenBlock {
         }
     }
 
-    /// Remembers that lines have been handed out; says whether that was so before.
+    /// Marks lines as printed; returns the previous state.
     pub(crate) fn mark_printed(&mut self, now: bool) -> bool {
         match self {
             ScreenBlock::Text { has_printed, .. } => std::mem::replace(has_printed, *has_printed || now),
@@ -146,7 +146,7 @@ impl ScreenBlock {
         }
     }
 
-    /// Some lines have been handed out.
+    /// True if lines were printed.
     pub(crate) fn has_printed(&self) -> bool {
         matches!(self, ScreenBlock::Text { has_printed: true, .. })
     }

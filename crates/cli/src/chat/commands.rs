@@ -20,7 +20,7 @@ const COPY_BYTES_MAX: usize = 74_000;
 
 /// Effect of a command.
 pub(super) enum CommandEffect {
-    /// One line of the chat itself.
+    /// A note of the chat.
     Note(String),
     /// A list.
     Lines(Vec<StyledLine>),
@@ -30,7 +30,7 @@ pub(super) enum CommandEffect {
     Terminal { sequence: String, note: String },
     /// A picture goes with the next message.
     Attached(String),
-    /// It cannot be done.
+    /// The command failed.
     Failed(CliFailure),
 }
 
@@ -48,7 +48,7 @@ pub(super) fn needs_idle(command: &SlashCommand) -> bool {
     )
 }
 
-/// Does what a command says.
+/// Executes a command.
 pub(super) async fn run(
     session: &mut ChatSession,
     command: SlashCommand,
@@ -178,7 +178,7 @@ fn copy(session: &ChatSession, words: UiText) -> Result<CommandEffect, CliFailur
     Ok(CommandEffect::Terminal { sequence, note: words.copied(text.chars().count()) })
 }
 
-/// Writes the conversation as Markdown. A file that is there stays as it is.
+/// Writes the conversation as Markdown. An existing file is not overwritten.
 async fn save(session: &ChatSession, path: &Path, words: UiText) -> Result<CommandEffect, CliFailure> {
     let text = session.talk.markdown().await?;
     let written = std::fs::OpenOptions::new().write(true).create_new(true).open(path);

@@ -21,24 +21,24 @@ pub(crate) enum DialogReply {
     Decide(ApprovalId, ApprovalResponse),
     /// Run this one and all that ask in this turn.
     ApproveAll,
-    /// Answer to a question that the tool itself asked.
+    /// Answer to an elicitation.
     ToolAnswered(ApprovalId, ToolAnswer),
 }
 
 /// Effect of a key press.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum KeyOutcome {
-    /// It means nothing here.
+    /// The key has no function here.
     Ignored,
-    /// Something else is shown now.
+    /// The dialog has changed.
     Changed,
     /// The next question is to be shown.
     Next,
-    /// The question is put aside.
+    /// The question is postponed.
     Postponed,
     /// The person is done.
     Reply(DialogReply),
-    /// This text is to be edited in a program of the person's own; [`QuestionDialog::edited_outside`] takes it back.
+    /// The text is to be edited in the user's editor; [`QuestionDialog::edited_outside`] takes the result.
     EditOutside(String),
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct QuestionDialog {
     editor: LineEditor,
     remember: Option<RememberRequest>,
     answers: FormAnswers,
-    /// Why the last thing typed was not taken.
+    /// Reason why the last input was not accepted.
     fault: Option<String>,
-    /// Where the answer was given.
+    /// Stage in which the answer was given.
     sent_from: Option<DialogStage>,
 }
 
@@ -62,20 +62,20 @@ enum DialogStage {
     /// Single keys.
     Choosing,
     Reason,
-    /// The same of a denial that stops the turn.
+    /// Reason of a denial that stops the turn.
     StopReason,
     Editing,
     ChoosingScope,
     ChoosingArguments(ApprovalScope),
     Filling,
-    /// All fields are there.
+    /// All fields are filled in.
     Complete,
-    /// The answer is out; what comes of it is told by the turn.
+    /// The answer was sent; the turn reports the result.
     Sent,
 }
 
 impl QuestionDialog {
-    /// At the start of a question.
+    /// The dialog at the start of a question.
     pub(crate) fn new(question: &PendingQuestion, words: UiText) -> Self {
         let stage = match &question.input {
             QuestionInput::Fields(form) if !form.fields.is_empty() => DialogStage::Filling,
@@ -99,7 +99,7 @@ impl QuestionDialog {
         &self.id
     }
 
-    /// Something is being written: every key belongs to it.
+    /// True while text is being entered: every key belongs to it.
     pub(crate) fn is_writing(&self) -> bool {
         matches!(
             self.stage,
@@ -112,7 +112,7 @@ impl QuestionDialog {
         self.stage == DialogStage::Sent
     }
 
-    /// The answer was not taken: what was edited comes back to the editor, with everything that was written.
+    /// Marks the answer as rejected: the editor opens again with all that was written.
     pub(crate) fn reject(&mut self, why: String) {
         if let Some(stage) = self.sent_from.take() {
             self.stage = stage;
@@ -204,7 +204,7 @@ impl QuestionDialog {
         next.map_or(KeyOutcome::Ignored, |stage| self.enter_stage(stage))
     }
 
-    /// Keys while something is written.
+    /// Handles keys while text is being entered.
     fn editing_key(&mut self, key: KeyEvent, question: &PendingQuestion) -> KeyOutcome {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         let form = match &question.input {
@@ -302,7 +302,7 @@ impl QuestionDialog {
         self.enter_stage(stage)
     }
 
-    /// The answer holds for what was looked at, and for nothing else.
+    /// Binds the answer to the question that was shown.
     fn decide(&mut self, mut answer: ApprovalResponse, question: &PendingQuestion) -> KeyOutcome {
         answer.remember.clone_from(&self.remember);
         self.send(DialogReply::Decide(self.id.clone(), answer.for_arguments(question.arguments_hash.clone())))
@@ -408,7 +408,7 @@ impl QuestionDialog {
             .collect()
     }
 
-    /// The editor behind a prompt; a prompt that takes more than half of a line has one of its own.
+    /// The lines of the editor after a prompt; a prompt wider than half a line gets a separate line.
     fn editor_lines(
         &self,
         prompt: &str,
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_decide() {
+    fn keys_approve_deny_postpone_and_remember() {
         let approval = approval();
         let deny = |reason: Option<&str>| {
             ApprovalResponse::from_decision(ApprovalDecision::Deny, reason.map(str::to_owned))
@@ -554,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_edited_until_they_are_arguments() {
+    fn invalid_edited_arguments_keep_the_editor_open() {
         let approval = approval();
         let (mut dialog, pressed_last) = pressed(&approval, "e^a^k");
         assert_eq!(pressed_last, KeyOutcome::Changed);
@@ -576,7 +576,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tools_question_is_a_form() {
+    fn elicitation_is_answered_through_a_form() {
         let fields = fields();
         let answer = |answer| KeyOutcome::Reply(DialogReply::ToolAnswered("q".into(), answer));
         check(

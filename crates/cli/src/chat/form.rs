@@ -1,7 +1,7 @@
-//! A tool's own question as fields: what is asked for, and whether what was typed answers it. No IO.
+//! An elicitation as fields: the requested values, and validation of the input. No IO.
 //!
-//! The schema is the flat one that MCP allows in an elicitation (text, number, boolean, one of several, several of
-//! several); anything else is asked for as JSON, so that no question is unanswerable.
+//! The schema is the flat one that MCP allows in an elicitation (text, number, boolean, one of several,
+//! several of several); anything else is entered as JSON, so that every question can be answered.
 
 use crate::messages::UiText;
 use serde_json::{Map, Value};
@@ -13,10 +13,10 @@ pub(crate) struct QuestionForm {
     pub(crate) fields: Vec<FormField>,
 }
 
-/// One thing that is asked for.
+/// One requested value.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct FormField {
-    /// Its key in the answer.
+    /// Key in the answer.
     pub(crate) name: String,
     /// Label of the field.
     pub(crate) title: String,
@@ -32,26 +32,26 @@ pub(crate) struct FormField {
 /// Required or optional field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FieldPresence {
-    /// It may not.
+    /// A value is required.
     Required,
-    /// It may.
+    /// The value may be omitted.
     Optional,
 }
 
 /// Type of value that a field accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum FormFieldKind {
-    /// Text of so many characters at least and at most.
+    /// Text of at least `least` and at most `most` characters.
     Text { least: Option<u64>, most: Option<u64> },
     /// A number within bounds.
     Number { number_kind: NumberKind, least: Option<f64>, most: Option<f64> },
     /// Yes or no.
     Switch,
-    /// One of these, each with what people call it.
+    /// One of these values, each with its label.
     One(Vec<(Value, String)>),
     /// Any of these.
     Several(Vec<(Value, String)>),
-    /// Whatever else, as JSON.
+    /// Any other value, as JSON.
     Json,
 }
 
@@ -93,10 +93,10 @@ impl FormField {
         }
     }
 
-    /// Parses typed text as a value; empty text is the default, or no value where none is required.
+    /// Parses typed text as a value; empty text is the default, or no value if it is optional.
     ///
     /// # Errors
-    /// Why it does not fit, for whoever typed it.
+    /// The reason why it does not fit, for the user.
     pub(crate) fn parse_typed(&self, typed: &str, words: UiText) -> Result<Option<Value>, String> {
         let typed = typed.trim();
         if typed.is_empty() {
@@ -211,7 +211,7 @@ impl FormFieldKind {
         }
     }
 
-    /// A value in the words of the choices.
+    /// The label of a value.
     fn value_text(&self, value: &Value, words: UiText) -> String {
         match (self, value) {
             (Self::One(choices) | Self::Several(choices), _) => {
@@ -243,7 +243,7 @@ fn choices(schema: &Value) -> Option<Vec<(Value, String)>> {
     items.collect()
 }
 
-/// By number, by value, or by what people call it.
+/// Finds a choice by number, by value, or by label.
 fn matching_choice<'a>(choices: &'a [(Value, String)], typed: &str) -> Option<&'a Value> {
     let equals_typed = |text: &str| text.to_lowercase() == typed.to_lowercase();
     let by_name =
@@ -273,15 +273,15 @@ pub(crate) struct FormAnswers {
 }
 
 impl FormAnswers {
-    /// The field that is asked for now; `None` = all are answered.
+    /// The current field; `None` = all are answered.
     pub(crate) fn next_field<'f>(&self, form: &'f QuestionForm) -> Option<&'f FormField> {
         form.fields.get(self.values.len())
     }
 
-    /// Answers the field that is asked for now.
+    /// Answers the current field.
     ///
     /// # Errors
-    /// Why what was typed does not fit; the same field is asked for again.
+    /// The reason why the input does not fit; the field stays current.
     pub(crate) fn answer_next(
         &mut self,
         form: &QuestionForm,
@@ -345,9 +345,9 @@ mod tests {
         }))
     }
 
-    // Each kind of field takes what fits and says what does not.
+    // Each kind of field accepts valid input and explains a rejection.
     #[test]
-    fn fields_take_what_fits() {
+    fn form_fields_validate_input_by_type() {
         let form = form();
         let field = |name: &str| form.fields.iter().find(|field| field.name == name).unwrap();
         for (name, typed, expected) in [
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_say_what_can_be_typed() {
+    fn form_hints_describe_valid_input() {
         let hints: Vec<String> = form().fields.iter().map(|field| field.hint(WORDS)).collect();
         assert_eq!(
             hints,
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_filled_in_order_and_can_go_back() {
+    fn form_is_filled_in_order_and_answers_can_be_undone() {
         let (form, mut filled) = (form(), FormAnswers::default());
         for typed in ["Ada", "9", "", "", "", "2", "", ""] {
             let _ = filled.answer_next(&form, typed, WORDS);

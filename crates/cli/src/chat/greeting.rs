@@ -22,7 +22,7 @@ pub(crate) fn lines(talk: &ConversationSession, words: UiText, columns: usize) -
         for (example, about) in examples {
             let mut line = StyledLine::new("    › ", TextStyle::ink(TextColor::Magenta));
             line.push(example, TextStyle::PLAIN);
-            // What it shows stands beside it if the screen has room for that, all or none.
+            // Descriptions are shown next to the examples if the screen is wide enough, all or none.
             if 6 + widest + 3 + ABOUT_COLUMNS <= columns {
                 line.push(&" ".repeat(widest + 3 - width(example)), TextStyle::PLAIN);
                 line.push(about, TextStyle::DIM);
@@ -59,7 +59,7 @@ mod tests {
     use throughline_testkit::{FakeDialect, demo::DemoModel};
 
     #[tokio::test]
-    async fn the_demo_model_understands_all_that_is_proposed() {
+    async fn demo_model_answers_every_suggested_example() {
         let server = throughline_testkit::FakeUpstream::start(DemoModel::instant()).await.unwrap();
         let base_url = server.base_url(FakeDialect::OpenaiChat);
         let upstream = Upstream::new("demo", throughline_wire::Dialect::OpenaiChat, &base_url).unwrap();

@@ -17,7 +17,7 @@ pub(crate) fn command_lines(words: UiText) -> Vec<StyledLine> {
     commands.iter().map(line).collect()
 }
 
-/// Each offered tool: name, what it may do, what a call of it comes to, where it is from, what it is for.
+/// Each offered tool: name, effect, decision on a call, source and description.
 pub(crate) fn tool_lines(offered: &[OfferedToolRow], words: UiText, columns: usize) -> Vec<StyledLine> {
     let column =
         |of: fn(&OfferedToolRow) -> &str| offered.iter().map(|tool| width(of(tool))).max().unwrap_or(0);
@@ -37,7 +37,7 @@ pub(crate) fn tool_lines(offered: &[OfferedToolRow], words: UiText, columns: usi
     offered.iter().map(line).collect()
 }
 
-/// Each source with how many tools it has, and what is wrong with it.
+/// Each source with its number of tools, and its faults.
 pub(crate) fn source_lines(sources: &[SourceState], words: UiText, columns: usize) -> Vec<StyledLine> {
     let mut lines = Vec::new();
     for source in sources {
@@ -86,7 +86,7 @@ mod tests {
     use crate::messages::UiLanguage;
 
     #[test]
-    fn what_commands_do_stands_in_one_column_of_a_screen() {
+    fn command_descriptions_align_within_90_columns() {
         for lang in [UiLanguage::English, UiLanguage::Chinese] {
             let words = UiText(lang);
             for ((_, what), line) in words.commands().iter().zip(command_lines(words)) {

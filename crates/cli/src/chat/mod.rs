@@ -39,7 +39,7 @@ pub(crate) async fn run(args: &ChatArgs) -> CommandResult {
     let approval = match (args.approve, has_person) {
         (true, _) => ApprovalMode::AllowAll,
         (false, true) => ApprovalMode::Ask,
-        // What comes through a pipe is what is being said, not answers.
+        // Piped lines are messages, not answers.
         (false, false) => ApprovalMode::DenyAll { reason: words.not_asked().to_owned() },
     };
     let mut session = ChatSession::open(args, approval).await?;
@@ -73,15 +73,15 @@ impl ChatSession {
         Ok(Self { talk, pictures: Vec::new(), answer: AssistantMessage::default(), template })
     }
 
-    /// From the next message on calls travel another way; the history fits any.
+    /// Sets the transport of calls from the next message on; the history fits any.
     fn set_mode(&mut self, name: &str) -> Result<(), CliFailure> {
         let mode = ToolMode::from_name(name).ok_or_else(|| messages::no_such_mode(name))?;
         self.talk.set_mode(mode);
         Ok(())
     }
 
-    /// Tools offered to the model, each with the outcome of its calls under rules, remembered approvals and whoever is
-    /// there to answer.
+    /// Tools offered to the model, each with the decision on a call by rules, remembered approvals and the
+    /// presence of a person.
     async fn offered_tools(&self) -> Result<Vec<OfferedToolRow>, CliFailure> {
         let mut offered = match &self.talk.context {
             Some(context) => context.offered_tools(&self.talk.remembered().await),
@@ -97,7 +97,7 @@ impl ChatSession {
         Ok(offered)
     }
 
-    /// Every source that tools come from.
+    /// All sources of tools.
     async fn sources(&self) -> Result<Vec<SourceState>, CliFailure> {
         match &self.talk.context {
             Some(context) => Ok(context.sources()),

@@ -13,7 +13,7 @@ use std::io::{self, IsTerminal, Write};
 use throughline::{EventKind, TurnStatus};
 use tokio::sync::mpsc;
 
-/// As wide as the narrowest usual terminal: nobody can be asked for the width.
+/// Width of the narrowest usual terminal: a pipe has no width.
 const GREETING_COLUMNS_MAX: usize = 80;
 /// Lists may be wider: they are read by programs, too.
 const LIST_COLUMNS: usize = 160;
@@ -83,9 +83,9 @@ pub(super) async fn run(
 /// Questions of a turn that is followed from its first event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PastQuestions {
-    /// Some may still wait for an answer.
+    /// Some may still be open.
     Open,
-    /// The turn has ended: nobody is asked again.
+    /// The turn has ended: no question is open.
     Answered,
 }
 
@@ -105,7 +105,7 @@ fn ended_exit(ended: io::Result<Option<TurnStatus>>) -> Result<TurnExit, crate::
     }
 }
 
-/// Prints a turn. `None` = somebody wants to leave at once.
+/// Prints a turn. `None` = the user wants to leave immediately.
 async fn follow_turn(
     session: &mut ChatSession,
     mut turn: OngoingTurn,
@@ -133,7 +133,7 @@ async fn follow_turn(
                 if std::mem::replace(&mut cancelled, true) {
                     return Ok(None);
                 }
-                // Whether it was in time is told by its events.
+                // The events tell whether the cancellation was in time.
                 turn.cancel().await;
                 continue;
             }
@@ -161,7 +161,7 @@ async fn follow_turn(
     }
 }
 
-/// Text and notes share one stream here: a note has a line of its own.
+/// Text and notes share one stream here: a note gets a separate line.
 fn print_output(plain: &mut PlainRenderer, output: PlainOutput) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match output {
@@ -180,7 +180,7 @@ fn print_output(plain: &mut PlainRenderer, output: PlainOutput) -> io::Result<()
     out.flush()
 }
 
-/// Does what a command says. Gives the turn that is to be followed.
+/// Executes a command. Returns the turn to follow, if it starts one.
 async fn run_command(
     session: &mut ChatSession,
     command: slash_command::SlashCommand,

@@ -18,15 +18,15 @@ pub(crate) struct PendingQuestion {
     pub(crate) call: Option<CallId>,
     /// The tool's name.
     pub(crate) tool: String,
-    /// Where the tool comes from.
+    /// Source of the tool.
     pub(crate) source: String,
     /// Effect of the tool.
     pub(crate) effect: String,
-    /// Text of the question, in the words of the engine or the tool.
+    /// Text of the question, from the engine or the tool.
     pub(crate) question: String,
-    /// The rule that asks.
+    /// Rule that requires the approval.
     pub(crate) rule: String,
-    /// When it counts as denied, in ms since 1970.
+    /// Time at which the question expires as denied, in ms since 1970.
     pub(crate) expires_at: Option<i64>,
     /// Hash of the arguments that are shown.
     pub(crate) arguments_hash: String,
@@ -37,19 +37,19 @@ pub(crate) struct PendingQuestion {
 /// Subject of a question.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum QuestionInput {
-    /// May this call run?
+    /// Approval of a call.
     Approval {
         /// All arguments, as they would run.
         arguments: String,
     },
-    /// Something that the running tool wants to know.
+    /// Values for an elicitation of a running tool.
     Fields(QuestionForm),
-    /// That an address be opened, by the person.
+    /// An address for the person to open.
     Address(String),
 }
 
 impl PendingQuestion {
-    /// Everything that is to be decided on, in unwrapped lines; `at` of `count` questions is shown if there are several.
+    /// The whole question, in unwrapped lines; `index` of `count` questions is shown if there are several.
     pub(crate) fn lines(&self, now: i64, (index, count): (usize, usize), words: UiText) -> Vec<StyledLine> {
         let title = match self.input {
             QuestionInput::Approval { .. } => words.allow_question(),
@@ -89,12 +89,12 @@ impl PendingQuestion {
         lines.iter().map(|line| format!("┃ {}\n", line.plain())).collect()
     }
 
-    /// It is about a call that would run, not about what a running one wants to know.
+    /// True for the approval of a call; false for an elicitation of a running tool.
     pub(crate) fn is_approval(&self) -> bool {
         matches!(self.input, QuestionInput::Approval { .. })
     }
 
-    /// Some rules ask each time, whatever was said before.
+    /// False for rules that ask each time, regardless of earlier answers.
     pub(crate) fn can_be_remembered(&self) -> bool {
         self.is_approval() && !["manual", "tool", "loop_guard"].contains(&self.rule.as_str())
     }
@@ -120,7 +120,7 @@ impl PendingQuestion {
         StyledLine::new(&parts.join(" · "), TextStyle::DIM)
     }
 
-    /// The question that the engine puts for a default by effect says what stands beside it already.
+    /// True for the question of a default by effect, which repeats other lines.
     fn is_default_rule(&self) -> bool {
         self.is_approval() && self.rule.starts_with("effect:")
     }
@@ -165,9 +165,9 @@ mod tests {
     use super::*;
     use crate::messages::UiLanguage;
 
-    // What is edited is what is there, and comes back unchanged.
+    // Edited text is the actual text, and comes back unchanged.
     #[test]
-    fn hidden_characters_are_escapes_in_the_editor() {
+    fn hidden_characters_are_escaped_in_the_editor() {
         let arguments = "{\"a\":\"x\u{202e}y\u{e0041}\",\"b\":[1]}";
         let text = editable(arguments);
         assert_eq!(text, "{\n  \"a\": \"x\\u202ey\\udb40\\udc41\",\n  \"b\": [\n    1\n  ]\n}");
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_an_object() {
+    fn edited_arguments_must_be_a_json_object() {
         for (text, part) in [("[1]", "JSON object"), ("{\"a\":", "not JSON: EOF")] {
             let why = parse_edited(text, UiText(UiLanguage::English)).unwrap_err();
             assert!(why.contains(part), "{text}: {why}");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn time_left_is_told_in_seconds() {
+    fn remaining_time_is_shown_in_minutes_and_seconds() {
         for (ms, expect) in [(-5, "0 s"), (1, "1 s"), (59_000, "59 s"), (61_500, "1 min 02 s")] {
             assert_eq!(duration_left(ms), expect);
         }

@@ -11,14 +11,14 @@ const QUEUED_MAX: usize = 16;
 /// A message that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct QueuedText {
-    /// Its key in the turn.
+    /// Id of the message in the turn.
     pub(crate) id: UserMessageId,
     pub(crate) text: String,
     /// Point of the turn at which it is delivered.
     pub(crate) when: MessageTiming,
 }
 
-/// Messages written ahead, oldest first. Messages that the turn has not taken in when it ends start the next turn.
+/// Queued messages, oldest first. Messages that the turn has not read when it ends start the next turn.
 #[derive(Debug, Default)]
 pub(crate) struct MessageQueue {
     waiting: VecDeque<QueuedText>,
@@ -47,12 +47,13 @@ impl MessageQueue {
         }
     }
 
-    /// The message written last, taken back to be changed.
+    /// Retracts the newest message, to edit it.
     pub(crate) fn retract_last(&mut self) -> Option<QueuedText> {
         self.waiting.pop_back()
     }
 
-    /// First message of the next turn: everything that the turn did not take in, as one; else what was to wait for its end.
+    /// First message of the next turn: all messages that the turn did not read, joined; else the oldest one
+    /// for its end.
     /// A server begins the next turn with the same.
     pub(crate) fn pop(&mut self) -> Option<String> {
         let (for_step, after): (Vec<_>, Vec<_>) =
@@ -70,12 +71,12 @@ impl MessageQueue {
         self.waiting.iter().filter(|queued| queued.when == MessageTiming::NextStep).cloned().collect()
     }
 
-    /// Throws away what waits.
+    /// Clears the queue.
     pub(crate) fn clear(&mut self) {
         self.waiting.clear();
     }
 
-    /// Each with what it waits for.
+    /// A line for each message with the event that it waits for.
     pub(crate) fn lines(&self, words: UiText) -> impl Iterator<Item = StyledLine> {
         self.waiting.iter().enumerate().map(move |(at, queued)| {
             let when = match queued.when {

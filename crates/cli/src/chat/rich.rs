@@ -53,7 +53,7 @@ pub(super) async fn run(
         }
         tokio::select! {
             key = keys.next() => {
-                // What a key does is seen at once.
+                // The effect of a key is painted immediately.
                 painted_at = None;
                 let Some(key) = key else { break CliExit::Done };
                 match ui.input(key) {
@@ -79,7 +79,7 @@ pub(super) async fn run(
                         turn.control().retract(id).await;
                     },
                     ScreenAction::Stop => if let Some(turn) = &turn {
-                        // Whether it was in time is told by its events.
+                        // The events tell whether the cancellation was in time.
                         turn.cancel().await;
                     },
                 }
@@ -112,12 +112,12 @@ pub(super) async fn run(
             _ = stop_signals.recv() => break CliExit::Cancelled,
         }
     };
-    // One that is not kept is stopped by this.
+    // Dropping a turn that is not stored stops it.
     drop(turn);
     let last = ui.screen.farewell(now(), ui.painter.columns());
     let farewell = ui.painter.frame(last, Vec::new(), None) + &ui.painter.clear();
     drop(raw);
-    // The terminal may be gone, which is why we leave.
+    // The terminal may be closed, which may be the reason for the end.
     let _ = session::write_frame(&farewell);
     Ok(exit)
 }
@@ -181,7 +181,7 @@ impl ChatUi {
         turn
     }
 
-    /// Does what a line says. Gives the turn that runs afterwards.
+    /// Executes a line. Returns the turn that runs afterwards.
     async fn run_line(
         &mut self,
         line: SlashCommand,

@@ -14,7 +14,7 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::collections::HashSet;
 use throughline_engine::{ApprovalId, Event, EventKind, MessageTiming, UserMessageId};
 
-/// Lines that stand around a question: a blank one each side, the status, the line to write in with its hint, one
+/// Number of lines around a question: a blank one on each side, the status, the input line with its hint, one
 /// more for the card.
 const ROWS_AROUND_QUESTION: usize = 7;
 const PROMPT: &str = "› ";
@@ -22,7 +22,7 @@ const PROMPT: &str = "› ";
 /// Action that the user requested.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ScreenAction {
-    /// Nothing but what the screen does by itself.
+    /// No action outside the screen.
     Nothing,
     /// A line was written.
     Line(slash_command::SlashCommand),
@@ -32,15 +32,15 @@ pub(crate) enum ScreenAction {
     EditOutside(String),
     /// A message goes into the running turn.
     QueueMessage(QueuedText),
-    /// It is taken back.
+    /// Retract a queued message.
     RetractMessage(UserMessageId),
     /// The turn is to stop.
     Stop,
-    /// Leave, stopping what runs.
+    /// Leave the chat and stop the running turn.
     Leave,
 }
 
-/// Everything that is on the screen or about to be.
+/// Content of the screen.
 #[derive(Debug)]
 pub(crate) struct ChatScreen {
     words: UiText,
@@ -48,11 +48,11 @@ pub(crate) struct ChatScreen {
     turn: Option<TurnTranscript>,
     /// Ctrl-C was pressed in this turn.
     stopping: bool,
-    /// Everything that asks in this turn is allowed.
+    /// True if every further question of this turn is approved.
     allowing_all: bool,
     /// The question that is being answered.
     dialog: Option<QuestionDialog>,
-    /// Questions put aside: they wait without being shown.
+    /// Postponed questions: they wait without being shown.
     postponed: HashSet<ApprovalId>,
     /// Ctrl-C was pressed at an empty line: once more leaves.
     leave_armed: bool,
@@ -75,7 +75,7 @@ pub(crate) struct ScreenFrame {
     pub(crate) settled: Vec<StyledLine>,
     /// Repainted.
     pub(crate) live: Vec<StyledLine>,
-    /// In the live lines.
+    /// Cursor position within the live lines.
     pub(crate) cursor: Option<CursorPosition>,
 }
 
@@ -173,7 +173,7 @@ impl ChatScreen {
         self.turn.as_ref()?.questions().iter().find(|question| question.id == *dialog.id())
     }
 
-    /// The dialog belongs to a question that waits: the first one that was not put aside, unless it has gone on already.
+    /// Updates the dialog: it belongs to the first open question that was not put aside.
     fn sync_dialog(&mut self) {
         let questions = self.turn.as_ref().map_or(&[][..], TurnTranscript::questions);
         let waits = |dialog: &QuestionDialog| questions.iter().any(|question| question.id == *dialog.id());
@@ -184,7 +184,7 @@ impl ChatScreen {
         self.dialog = next.map(|question| QuestionDialog::new(question, self.words));
     }
 
-    /// The turn is over: everything of it becomes final. Gives the message that was written meanwhile, if one was.
+    /// Finishes the turn: all of its lines become final. Returns the draft of the next message, if any.
     pub(crate) fn end_turn(&mut self, now: i64, columns: usize) -> Option<String> {
         if let Some(mut turn) = self.turn.take() {
             let shown = turn.render(now, columns);
@@ -208,7 +208,7 @@ impl ChatScreen {
         self.queue.for_step()
     }
 
-    /// The last lines: what there is of a turn that is left stays on the screen.
+    /// The last lines: the partial output of an abandoned turn stays on the screen.
     pub(crate) fn farewell(&mut self, now: i64, columns: usize) -> Vec<StyledLine> {
         self.end_turn(now, columns);
         std::mem::take(&mut self.settled)
@@ -226,7 +226,7 @@ impl ChatScreen {
         if key.kind == KeyEventKind::Release {
             return ScreenAction::Nothing;
         }
-        // While a turn runs Ctrl-C is about the turn: what has been written meanwhile stays.
+        // While a turn runs Ctrl-C cancels the turn; the draft stays.
         if self.is_running()
             && key.code == KeyCode::Char('c')
             && key.modifiers.contains(KeyModifiers::CONTROL)
@@ -442,7 +442,7 @@ fn opposite_timing(when: MessageTiming) -> MessageTiming {
     }
 }
 
-/// Spinner, what is going on, for how long, and how to stop it.
+/// The status line: spinner, activity, elapsed time, and the key that stops the turn.
 fn status(turn: &TurnTranscript, stopping: bool, asking: bool, words: UiText, now: i64) -> StyledLine {
     let waiting = !turn.questions().is_empty();
     let ink = if waiting || stopping { TextColor::Yellow } else { TextColor::Cyan };
@@ -508,7 +508,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_begins_a_turn_with_a_status_line() {
+    fn message_starts_a_turn_and_shows_a_status_line() {
         let mut screen = screen();
         assert_eq!(
             typed(&mut screen, "hello\n"),
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_screen_waits_with_a_prompt() {
+    fn idle_screen_shows_the_input_prompt() {
         let frame = screen().frame(0, 60, 24);
         assert_eq!(lines(&frame.live), ["", "› Type a message, Tab for an example, /help for help"]);
         assert_eq!(frame.cursor, Some(CursorPosition { row: 1, column: 2 }));
@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_written_ahead_goes_out_next() {
+    fn queued_message_is_sent_next_unless_stopped() {
         let mut screen = screen();
         screen.begin_turn("one", 60, 1_000);
         let said = typed(&mut screen, "two\n");
@@ -561,7 +561,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_can_be_taken_back_and_is_gone_once_it_is_taken_in() {
+    fn queued_message_can_be_retracted_until_delivered() {
         let mut screen = screen();
         screen.begin_turn("one", 60, 1_000);
         typed(&mut screen, "two\n");
@@ -596,7 +596,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_may_have_what_is_said_wait_for_the_end() {
+    fn steering_setting_can_delay_messages_until_turn_end() {
         let mut screen = screen();
         screen.steering = MessageTiming::AfterTurn;
         screen.begin_turn("one", 60, 1_000);
@@ -616,7 +616,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_answer_the_question_that_is_shown() {
+    fn keys_answer_the_visible_approval() {
         let approved = |screen: &mut ChatScreen, key| match typed(screen, key) {
             ScreenAction::Answer(reply) => reply,
             other => panic!("{key}: {other:?}"),
@@ -636,7 +636,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_put_aside_and_comes_back() {
+    fn esc_hides_and_shows_the_question() {
         let mut screen = asking();
         let esc = KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE);
         assert_eq!(screen.key(esc), ScreenAction::Nothing);
@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_longer_than_the_screen_is_printed_once() {
+    fn question_longer_than_the_screen_is_printed_once() {
         let mut screen = asking();
         let frame = screen.frame(1_000, 60, 9);
         assert!(lines(&frame.settled).join("\n").contains("┃ Allow this call?  x.y"), "{frame:?}");

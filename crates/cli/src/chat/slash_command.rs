@@ -9,9 +9,9 @@ pub(crate) enum SlashCommand {
     Help,
     /// The tools offered.
     Tools,
-    /// Another model, or which one it is.
+    /// Sets the model, or shows it.
     Model(Option<String>),
-    /// Another mode, or which one it is.
+    /// Sets the mode, or shows it.
     Mode(Option<String>),
     /// A picture for the next message; none = the usage.
     Image(Option<String>),
@@ -23,7 +23,7 @@ pub(crate) enum SlashCommand {
     After(Option<String>),
     /// A new conversation.
     New,
-    /// Another conversation, or the list of them.
+    /// Opens another conversation, or lists them.
     Resume(Option<String>),
     /// The last message once more.
     Retry,
@@ -31,13 +31,13 @@ pub(crate) enum SlashCommand {
     Save(Option<String>),
     /// The last answer to the clipboard.
     Copy,
-    /// Another agent, or which there are.
+    /// Sets the agent, or lists the agents.
     Agent(Option<String>),
-    /// Other instructions, or which they are; `-` removes them.
+    /// Sets the instructions, or shows them; `-` removes them.
     System(Option<String>),
     /// Leave.
     Quit,
-    /// No such command.
+    /// Unknown command.
     Unknown,
 }
 
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_messages_or_commands() {
+    fn lines_parse_as_messages_or_commands() {
         for (line, expect) in [
             ("hello", SlashCommand::Message("hello".into())),
             ("  hello ", SlashCommand::Message("hello".into())),

@@ -1,4 +1,4 @@
-//! Outcomes, arguments, failures and totals in words: what cards and notes say.
+//! Texts of cards and notes for outcomes, arguments, failures and totals.
 
 use crate::chinese::{remedy_text, server_text};
 use crate::messages::UiText;
@@ -29,7 +29,7 @@ pub(crate) fn full_arguments(input: &ToolInput) -> String {
     }
 }
 
-/// The arguments in one line; nothing if there are none.
+/// The arguments in one line; empty without arguments.
 pub(crate) fn arguments_summary(input: &ToolInput) -> String {
     match (&input.raw, &input.arguments) {
         (None, Some(serde_json::Value::Object(members))) if members.is_empty() => String::new(),
@@ -66,7 +66,7 @@ pub(crate) fn remembered_text(scope: &str, words: UiText) -> Option<String> {
     }
 }
 
-/// The rule that let a call run, if it is one that somebody made.
+/// The rule that allowed a call, if a person made it.
 pub(crate) fn allowed_by_text(rule: &str, words: UiText) -> Option<String> {
     let made = rule.starts_with("rule:") || rule.starts_with("remembered:");
     made.then(|| format!("{} {rule}", words.allowed_by()))
@@ -93,7 +93,7 @@ pub(crate) fn finish_card(card: &mut ToolCard, result: &ToolResult, words: UiTex
     };
 }
 
-/// The state in words, for those whose mark does not say enough.
+/// Text of the state, for states whose mark is not clear enough.
 pub(crate) fn state_text(status: CallStatus, words: UiText) -> &'static str {
     match status {
         CallStatus::Preparing | CallStatus::Running | CallStatus::Success => "",
@@ -108,7 +108,7 @@ pub(crate) fn state_text(status: CallStatus, words: UiText) -> &'static str {
     }
 }
 
-/// Why a call did not succeed.
+/// Text of a call's failure.
 pub(crate) fn failure_text(result: &ToolResult, words: UiText) -> String {
     let Some(error) = &result.error else { return result.output_summary.clone() };
     let message = server_text(error.message.as_deref().unwrap_or_default(), "");

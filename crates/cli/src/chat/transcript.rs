@@ -20,7 +20,7 @@ use throughline_wire::UserPart;
 /// Full or shortened display of reasoning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ReasoningView {
-    /// Its last lines while it comes, its first lines afterwards.
+    /// The last lines while the reasoning arrives, the first lines afterwards.
     #[default]
     Folded,
     Full,
@@ -36,14 +36,14 @@ pub(crate) struct TurnTranscript {
     settled: usize,
     questions: Vec<PendingQuestion>,
     activity: ModelActivity,
-    /// Until the next event.
+    /// Reported wait, until the next event.
     wait: Option<ReportedWait>,
     started_at: i64,
     ended: Option<TurnStatus>,
     stats: Option<SessionStats>,
 }
 
-/// Activity of the model while no tool and no question has a status of its own.
+/// Activity of the model while no tool and no question has a status line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 enum ModelActivity {
     #[default]
@@ -66,7 +66,7 @@ struct ReportedWait {
 pub(crate) struct TranscriptLines {
     /// Final: printed once.
     pub(crate) settled: Vec<StyledLine>,
-    /// In progress: shown until the next frame.
+    /// Lines in progress: shown until the next frame.
     pub(crate) live: Vec<StyledLine>,
 }
 
@@ -164,7 +164,7 @@ impl TurnTranscript {
             EventKind::Waiting { reason, since, until, .. } => {
                 self.wait = Some(ReportedWait { reason: *reason, since: *since, until: *until });
             }
-            // Said where the answer is given.
+            // Shown in the dialog.
             EventKind::Problem { code, .. } if matches!(code.as_str(), "invalid_edit" | "stale_answer") => {}
             EventKind::Problem { code, excerpt, remedy: Some(remedy), .. } => {
                 let what = if excerpt.is_empty() { code.clone() } else { format!("{code}: {excerpt}") };
@@ -260,7 +260,7 @@ impl TurnTranscript {
             }
             EventKind::ApprovalResolved { approval_id, arguments, arguments_diff, remember, .. } => {
                 questions.retain(|question| question.id != *approval_id);
-                // A call that asked something while it ran runs on.
+                // A call with an elicitation stays running.
                 if card.state == CallStatus::AwaitingApproval {
                     card.state = CallStatus::Queued;
                     card.state_words.clear();
@@ -367,7 +367,7 @@ impl TurnTranscript {
     /// The line under a turn that has ended: why, unless it just completed, and what it took.
     pub(crate) fn footer(&self) -> Vec<StyledLine> {
         let words = self.words;
-        // A notice or an error at the end of the message has said it already.
+        // A notice or an error at the end of the message has reported it already.
         let is_explained =
             matches!(self.blocks.last(), Some(ScreenBlock::Notice(_) | ScreenBlock::Failure(_)));
         let reason = match self.ended {
@@ -425,14 +425,14 @@ impl TurnTranscript {
         self.blocks.push(block);
     }
 
-    /// Deltas name a position in the message, where blocks stand in the order they were opened in; remarks are ours.
+    /// A block by its position in the message, in order of opening; notes of the command are not counted.
     fn block(&mut self, index: Option<usize>) -> Option<&mut ScreenBlock> {
         let own = |block: &&mut ScreenBlock| !matches!(block, ScreenBlock::DecoderRemark { .. });
         self.blocks.iter_mut().filter(own).nth(index?)
     }
 }
 
-/// Cards stand together; everything else is a blank line apart.
+/// True if a blank line precedes the block: only consecutive cards have none.
 fn needs_gap(blocks: &[ScreenBlock], index: usize) -> bool {
     let call = |index: usize| matches!(blocks.get(index), Some(ScreenBlock::Call { .. }));
     match index {
@@ -509,7 +509,7 @@ mod tests {
     "#;
 
     #[test]
-    fn a_turn_lives_on_the_screen() {
+    fn turn_events_update_transcript_and_status() {
         let mut screen = TranscriptScreen::new(60, 20);
         screen.events(THREE_CITIES);
         screen.check(
@@ -574,7 +574,7 @@ It is sunny.
     }
 
     #[test]
-    fn a_wait_counts_its_seconds_until_something_comes() {
+    fn wait_status_shows_seconds_until_the_next_event() {
         let mut screen = TranscriptScreen::new(60, 20);
         screen.events(THREE_CITIES);
         screen.events(r#"{"type":"waiting","reason":"silence","since":300}"#);
@@ -586,7 +586,7 @@ It is sunny.
     }
 
     #[test]
-    fn a_wait_that_is_over_leaves_what_the_model_was_doing_before() {
+    fn status_returns_to_the_previous_phase_after_a_wait() {
         let mut screen = TranscriptScreen::new(60, 20);
         screen.events(
             r#"
@@ -607,7 +607,7 @@ It is sunny.
     }
 
     #[test]
-    fn a_question_shows_everything_that_would_run() {
+    fn approval_shows_arguments_source_effect_and_rule() {
         let mut screen = TranscriptScreen::new(60, 20);
         screen.events(
             r#"
@@ -642,7 +642,7 @@ It is sunny.
     }
 
     #[test]
-    fn arguments_that_a_person_changed_are_shown_like_any_others() {
+    fn edited_arguments_are_shown_with_their_diff() {
         let mut screen = TranscriptScreen::new(60, 20);
         screen.events(
             r#"
@@ -658,7 +658,7 @@ It is sunny.
     }
 
     #[test]
-    fn thinking_folds_when_it_is_over() {
+    fn thinking_is_shortened_when_it_ends() {
         let mut screen = TranscriptScreen::new(40, 20);
         screen.events(
             r#"
@@ -674,7 +674,7 @@ It is sunny.
     }
 
     #[test]
-    fn a_failure_says_what_why_and_what_to_do() {
+    fn failure_shows_message_reason_and_remedy() {
         let mut screen = TranscriptScreen::new(50, 20);
         screen.events(
             r#"

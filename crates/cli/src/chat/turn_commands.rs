@@ -36,7 +36,7 @@ impl AlwaysAnswers {
         }
     }
 
-    /// The turn is over: why such an answer was not kept, told once.
+    /// After the end of the turn: the error of a permanent answer that was not stored, returned once.
     pub(crate) fn fault(&mut self, app: Option<&Throughline>) -> Option<ApprovalStoreError> {
         std::mem::take(&mut self.seen).then(|| app?.approval_store_error()).flatten()
     }

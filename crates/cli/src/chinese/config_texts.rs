@@ -4,8 +4,8 @@
 use crate::messages::UiLanguage;
 use std::sync::LazyLock;
 
-/// An English pattern and its Chinese in each line, with a tab between them. `{}` stands for any text, which the Chinese
-/// has at `{1}`, `{2}`, …
+/// An English pattern and its Chinese in each line, separated by a tab. `{}` matches any text, which the
+/// Chinese has at `{1}`, `{2}`, …
 const FILE: &str = include_str!("zh-config.txt");
 
 /// Phrases that the TOML reader puts into its sentences.
@@ -44,7 +44,7 @@ impl SentencePattern {
         let mut rest = sentence.strip_prefix(first)?;
         let mut holes = Vec::new();
         for (at, part) in others.iter().enumerate() {
-            // The last part stands at the end, whatever is in the hole before it.
+            // The last part must match at the end, regardless of the placeholder before it.
             let length =
                 if at + 1 == others.len() { rest.strip_suffix(part)?.len() } else { rest.find(part)? };
             holes.push(&rest[..length]);
@@ -62,7 +62,7 @@ impl SentencePattern {
     }
 }
 
-/// The Chinese of a sentence, if there is one; what stands in its holes may be sentences themselves.
+/// The Chinese of a sentence, if it is translated; the texts of its placeholders may be sentences themselves.
 fn translated(english: &str) -> Option<String> {
     if let Some((_, chinese)) = PHRASES.iter().find(|(phrase, _)| *phrase == english) {
         return Some((*chinese).to_owned());
@@ -77,7 +77,7 @@ fn translated(english: &str) -> Option<String> {
 pub(crate) fn config_mistake(message: &str) -> String {
     match UiLanguage::current() {
         UiLanguage::English => message.to_owned(),
-        // The words of a library below ours stay as they are.
+        // Errors of other libraries stay in English.
         UiLanguage::Chinese => translated(message).unwrap_or_else(|| format!("配置有误：{message}")),
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_of_the_configuration_has_its_chinese() {
+    fn every_config_error_has_a_chinese_translation() {
         let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let (mut checked, mut missing) = (0, Vec::new());
         for file in SOURCES {
@@ -199,7 +199,7 @@ mod tests {
                     continue;
                 }
                 checked += 1;
-                // Holes filled in with something that nobody has translated.
+                // Placeholders are filled with an untranslated text.
                 let sentence = pattern(&literal).replace("{}", "x7");
                 let variants = [
                     sentence.clone(),
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn holes_are_filled_in_their_order_and_translated_themselves() {
+    fn config_error_parameters_are_inserted_and_translated() {
         for (english, chinese) in [
             ("unknown field `modle`", "未知的键 `modle`"),
             (

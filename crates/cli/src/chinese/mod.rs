@@ -1,4 +1,4 @@
-//! The command line in Chinese: help, and what clap says about wrong arguments.
+//! The command line in Chinese: help, and usage errors of clap.
 
 mod config_texts;
 mod long_help;
@@ -74,7 +74,7 @@ fn localized_arg(arg: Arg) -> Arg {
     }
 }
 
-/// Help that clap has rendered, with its own words in Chinese.
+/// Help rendered by clap, with clap's own words in Chinese.
 pub(crate) fn rendered(help: &str) -> String {
     let mut text = help.to_owned();
     for (english, chinese) in RENDERED {
@@ -102,7 +102,7 @@ mod tests {
     use clap::CommandFactory;
     use std::collections::BTreeSet;
 
-    /// Every text of help below a command.
+    /// Collects every help text below a command.
     fn texts(command: &Command, into: &mut BTreeSet<String>) {
         let own = [
             command.get_about(),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn every_text_of_help_has_its_chinese_and_no_chinese_is_left_over() {
+    fn help_texts_and_chinese_translations_match() {
         let mut english = BTreeSet::new();
         texts(&CliArgs::command(), &mut english);
         let known: BTreeSet<String> = TEXTS.iter().map(|(english, _)| (*english).to_owned()).collect();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn the_localized_command_is_the_same_command() {
+    fn localized_command_has_the_same_arguments() {
         let (english, chinese) = (CliArgs::command(), localized(CliArgs::command()));
         let names = |command: &Command| -> Vec<String> {
             let of = |command: &Command| {

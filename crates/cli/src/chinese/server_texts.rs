@@ -15,7 +15,7 @@ struct ServerTexts {
     codes: HashMap<&'static str, &'static str>,
     remedies: HashMap<&'static str, &'static str>,
     sentences: HashMap<&'static str, &'static str>,
-    /// Say no more than their code.
+    /// Errors whose text has no more information than their code.
     whole: HashSet<&'static str>,
 }
 
@@ -96,9 +96,9 @@ mod tests {
         &source[from..from + source[from..].find(end).expect(end)]
     }
 
-    /// One translation for the page and the command: `UPDATE_HELP=1` takes over what has changed there.
+    /// One translation for the page and the command: `UPDATE_HELP=1` copies the changes of the page.
     #[test]
-    fn the_sentences_of_the_server_are_those_of_the_page() {
+    fn server_text_translations_match_the_page() {
         let folder = env!("CARGO_MANIFEST_DIR");
         let page = format!("{folder}/../../web/app/src/i18n/zh-server.ts");
         let source = std::fs::read_to_string(page).expect("the page is in the repository");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_has_its_own_chinese_or_that_of_its_code() {
+    fn server_text_translation_falls_back_to_error_code() {
         assert_eq!(chinese_text("Try again.", ""), "请重试。");
         assert_eq!(chinese_text("The upstream cannot be reached.", "upstream_unreachable"), "连不上上游。");
         assert_eq!(chinese_text("no answer from x", "upstream_unreachable"), "连不上上游。 no answer from x");

@@ -9,7 +9,7 @@ use toml_edit::{DocumentMut, InlineTable, Item, Table, TableLike, Value};
 /// Values to write.
 pub(crate) struct ConfigChange<'a> {
     pub(crate) upstream: &'a str,
-    /// Its address, if it is not known by name.
+    /// Address of the upstream, if it is not built in.
     pub(crate) own_address: Option<&'a CustomEndpoint>,
     /// The variable that holds its key, if it is not the usual one.
     pub(crate) key_env: Option<&'a str>,
@@ -127,7 +127,7 @@ fn section<'d>(root: &'d mut Table, outer: &str, name: &str) -> Result<&'d mut d
     item.as_table_like_mut().ok_or_else(|| messages::no_table(&format!("{outer}.{name}")))
 }
 
-/// Puts a value in the place of another one. A comment behind that one stays.
+/// Replaces a value. A trailing comment stays.
 fn set_value(table: &mut dyn TableLike, key: &str, mut value: Value) {
     match table.get_mut(key) {
         Some(metadata) => {
@@ -163,7 +163,7 @@ mod tests {
     };
 
     #[test]
-    fn comments_and_order_stay() {
+    fn config_edit_keeps_comments_and_order() {
         check(
             "# Mine.\n[tools.files]\nroots = [\"/tmp\"] # only these\n\n# Who answers.\n[agents.default]\n\
              # The old one was dear.\nmodel  = \"openai/gpt-5\"   # for now\nprompt = \"Hi\"\n\n[agents.default.tool_call]\n\
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_there_is_made() {
+    fn config_edit_creates_missing_tables() {
         let whole = "[agents.default]\nmodel = \"deepseek/deepseek-chat\"\ntool_call = { enabled = true }\n";
         check("", &MODEL, whole);
         check(
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn measured_settings_go_where_the_profile_is() {
+    fn measured_settings_are_written_into_the_profile() {
         let measured = [
             MeasuredSetting { key: "streaming", value: "off".into() },
             MeasuredSetting { key: "profile.vision", value: false.into() },
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_stays() {
+    fn invalid_config_is_not_edited() {
         assert!(MODEL.apply_to("[agents").is_err());
         assert!(MODEL.apply_to("agents = 3").unwrap_err().contains("not a table"));
     }

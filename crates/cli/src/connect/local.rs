@@ -1,4 +1,4 @@
-//! Upstreams that can be connected at once: those that run on this machine, and those whose key is there.
+//! Upstreams that can be connected immediately: servers on this machine, and providers whose key is set.
 
 use crate::args::ModelArgs;
 use crate::exit::CliFailure;
@@ -12,9 +12,9 @@ use throughline::providers::{self, KnownProvider};
 use throughline::{KeyOrigin, Upstream};
 use tokio::task::JoinSet;
 
-/// Time limit for a server on this machine to list its models. Where nothing listens, the answer comes at once.
+/// Timeout for a local server to list its models. A closed port refuses immediately.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(2);
-/// So many models of a server on this machine are named.
+/// Maximum number of a local server's models that are named.
 const NAMED_MODELS_MAX: usize = 3;
 
 /// State of the upstreams that are known by name.
@@ -25,7 +25,7 @@ pub(crate) struct ReadyUpstreams {
 }
 
 impl ReadyUpstreams {
-    /// Asks all servers on this machine at the same time.
+    /// Queries all servers on this machine in parallel.
     pub(crate) async fn find(settings: AppSettings) -> Self {
         let mut probes = JoinSet::new();
         for row in providers::all().into_iter().filter(KnownProvider::is_local) {
@@ -67,7 +67,7 @@ impl ReadyUpstreams {
     }
 }
 
-/// Asks what runs here.
+/// Finds the upstreams that run on this machine.
 ///
 /// # Errors
 /// The configuration cannot be read.

@@ -1,5 +1,6 @@
-//! `throughline connect`: a model of one's own, step by step: which, with which key, does it answer, who uses it. On a terminal
-//! it asks; everything can be said by flags. The file is written, comments kept; the key goes to the data folder.
+//! `throughline connect`: connects an upstream step by step: provider, key, test of a model, agent. On a
+//! terminal it asks; every answer can be given as a flag. The configuration file is edited, comments stay;
+//! the key goes to the data folder.
 
 pub(crate) mod config_edit;
 mod local;
@@ -22,7 +23,7 @@ use throughline_wire::visible;
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit for a model's first token. A local model may have to be loaded first.
 const FIRST_TOKEN_TIMEOUT: Duration = Duration::from_secs(90);
-/// So many models are listed to be chosen by number.
+/// Maximum number of models that are listed for a choice by number.
 const LISTED_MODELS_MAX: usize = 30;
 /// Written when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
@@ -120,7 +121,7 @@ impl ConnectSession {
         Ok(Self { name: name.to_owned(), title, key_url, upstream, own_address, words })
     }
 
-    /// Sees to it that the upstream has its key; the one that is to be kept, if it was given now.
+    /// Ensures that the upstream has its key; returns a key that was entered now and must be stored.
     fn resolve_key(&mut self, args: &ConnectArgs, is_asked: bool) -> Result<Option<Secret>, CliFailure> {
         let words = self.words;
         let origin = self.upstream.key_origin();
@@ -154,7 +155,7 @@ impl ConnectSession {
         }
     }
 
-    /// Asks which models it has.
+    /// Lists the models of the upstream.
     async fn list_models(&self) -> Result<Vec<String>, CliFailure> {
         let words = self.words;
         print_status(&words.connect_asking(&self.title));
@@ -179,7 +180,7 @@ impl ConnectSession {
     fn store_key(&self, key: Option<Secret>) -> Result<(), CliFailure> {
         let Some(key) = key else { return Ok(()) };
         let file = setup::connected_file().ok_or_else(messages::no_data_folder)?;
-        // Where it is stands in the configuration file; here the key alone.
+        // The address is in the configuration file; only the key is stored here.
         let connection = StoredUpstream { key: Some(key), endpoint: None };
         file.save(&self.name, connection).map_err(|error| messages::setup(&error))?;
         print_status(&self.words.connect_key_stored(file.path()));

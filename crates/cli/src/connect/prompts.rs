@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Write};
 use throughline::providers::{self, KnownProvider};
 use throughline_wire::visible;
 
-/// Those that are known, by number, with what can be used at once.
+/// Prints the built-in providers by number, with those that can be used immediately.
 pub(crate) fn print_known(ready: &ReadyUpstreams, words: UiText) {
     let all = providers::all();
     let name_width = all.iter().map(|row| row.name.len()).max().unwrap_or_default();
@@ -23,7 +23,7 @@ pub(crate) fn print_known(ready: &ReadyUpstreams, words: UiText) {
     }
 }
 
-/// One of them, by number or name.
+/// Asks for an upstream, by number or name.
 pub(crate) fn ask_upstream(ready: &ReadyUpstreams, words: UiText) -> Result<String, CliFailure> {
     print_known(ready, words);
     let input = prompt(&words.connect_which())?;
@@ -36,7 +36,7 @@ pub(crate) fn ask_upstream(ready: &ReadyUpstreams, words: UiText) -> Result<Stri
     }
 }
 
-/// One of these models, by number or name; `None` = none.
+/// Asks for one of these models, by number or name; `None` = none.
 pub(crate) fn ask_model(
     models: &[String],
     listed_max: usize,
@@ -69,9 +69,9 @@ fn prompt(question: &str) -> Result<String, CliFailure> {
     read_line()
 }
 
-/// A line that nobody sees.
+/// Reads a line without echo.
 pub(crate) fn read_hidden(question: &str) -> Result<String, CliFailure> {
-    // Before the question is there: what is typed at once is not shown, either.
+    // Before the prompt, so that early typing is not shown, either.
     enable_raw_mode().map_err(|error| messages::terminal_failed(&error))?;
     err!("{question}");
     let _ = io::stderr().flush();

@@ -14,12 +14,12 @@ const OCTETS: &str = "application/octet-stream";
 /// Largest response that is read whole, in bytes. Event streams are read in parts.
 const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
-/// Where conversations are.
+/// Access to conversations.
 #[derive(Clone)]
 pub(crate) enum ConversationApi {
-    /// In the store that this process has open.
+    /// The store, opened by this process.
     InProcess(InProcessApi),
-    /// At the server that has it open.
+    /// The server that has the store open.
     Server(Arc<RunningServer>),
 }
 
@@ -57,7 +57,7 @@ impl ApiFailure {
         Self { status, code: text("code"), message: text("message"), remedy: text("remedy"), turn_id }
     }
 
-    /// The connection broke, or nobody answered.
+    /// True if the connection broke, or the server did not answer.
     pub(crate) fn is_disconnected(&self) -> bool {
         self.status == 0
     }
@@ -108,7 +108,7 @@ impl ConversationApi {
     }
 
     /// # Errors
-    /// The request is refused, or nobody answers.
+    /// The request is refused, or the server does not answer.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, ApiFailure> {
         self.json(Method::GET, path, JSON, Vec::new()).await
     }
@@ -213,12 +213,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_character_of_a_name_ends_a_query() {
+    fn query_value_is_percent_encoded() {
         assert_eq!(query_value("a b&c=ü/..png"), "a%20b%26c%3D%C3%BC%2F..png");
     }
 
     #[test]
-    fn a_refusal_names_the_turn_in_the_way() {
+    fn conversation_busy_error_includes_the_turn_id() {
         let body =
             serde_json::json!({"error": {"code": "conversation_busy", "message": "m", "turn_id": "t"}});
         let failure = ApiFailure::of_body(409, &body);

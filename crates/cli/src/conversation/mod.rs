@@ -47,11 +47,11 @@ pub(crate) struct ConversationSession {
 }
 
 enum SessionBackend {
-    /// Nothing is kept.
+    /// Conversations are not stored.
     Ephemeral(Box<EphemeralConversation>),
-    /// In the store, which this process has open.
+    /// The store, opened by this process.
     Store(Box<StoredConversations>),
-    /// At the server that has the store open.
+    /// The server that has the store open.
     Server(ConversationApi, Arc<RunningServer>),
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct PastTurn {
     /// Text of its input.
     pub(crate) message: String,
     pub(crate) turn: OngoingTurn,
-    /// It had been cut off, or somebody else runs it.
+    /// The turn was interrupted, or another process runs it.
     pub(crate) is_running: bool,
 }
 
@@ -109,7 +109,7 @@ impl ConversationSession {
             Ok(FoundStore::Unwanted) => ephemeral(model_args, settings, approval.clone()).await?,
             Err(failure) if must_store || failure.exit != CliExit::Failed => return Err(failure),
             Err(failure) => {
-                // Whoever asks wants an answer, be it kept or not.
+                // The question is answered even if the conversation cannot be stored.
                 errln!("{}", messages::not_stored(&failure));
                 ephemeral(model_args, settings, approval.clone()).await?
             }
@@ -128,7 +128,7 @@ impl ConversationSession {
         })
     }
 
-    /// The API, if conversations are kept.
+    /// The API, if conversations are stored.
     pub(crate) fn api(&self) -> Option<&ConversationApi> {
         match &self.backend {
             SessionBackend::Ephemeral(_) => None,
@@ -154,7 +154,7 @@ impl ConversationSession {
         self.context.as_ref().map(|context| &context.app)
     }
 
-    /// Nobody but the demo model answers.
+    /// True if the demo model is the only one.
     pub(crate) fn is_demo(&self) -> bool {
         self.context.as_ref().is_some_and(AppContext::is_demo)
     }
@@ -178,7 +178,7 @@ impl ConversationSession {
         }
     }
 
-    /// From the next turn on calls travel this way.
+    /// Sets the transport of calls from the next turn on.
     pub(crate) fn set_mode(&mut self, mode: ToolMode) {
         self.model_args.mode = Some(mode.name().to_owned());
         if let Some(context) = &mut self.context {
@@ -189,7 +189,7 @@ impl ConversationSession {
         }
     }
 
-    /// Decisions that hold without being asked again, as far as they are known here.
+    /// Remembered decisions, as far as this process knows them.
     pub(crate) async fn remembered(&self) -> Vec<RememberedDecision> {
         // A memory that cannot be read ends the next turn before it begins, with the reason.
         let stored = match self.app() {
@@ -206,7 +206,7 @@ impl ConversationSession {
     /// Tools and sources as the API lists them.
     ///
     /// # Errors
-    /// Nothing is kept, or the server does not answer.
+    /// Conversations are not stored, or the server does not answer.
     pub(crate) async fn tool_list(&self) -> Result<Value, CliFailure> {
         let agent = self.model_args.agent.as_deref();
         let query = agent.map(|agent| format!("?agent={}", query_value(agent))).unwrap_or_default();
@@ -233,7 +233,7 @@ impl ConversationSession {
         Ok(rows.iter().filter_map(|agent| agent["name"].as_str().map(str::to_owned)).collect())
     }
 
-    /// Answers that this command gives by itself. In this process the application does it.
+    /// Approval mode of this command itself. In this process the application applies it.
     fn own_answers(&self) -> Option<ApprovalMode> {
         matches!(self.backend, SessionBackend::Server(..)).then(|| self.approval.clone())
     }
@@ -241,7 +241,7 @@ impl ConversationSession {
     /// Conversation ids with their titles, most recently active first.
     ///
     /// # Errors
-    /// Nothing is kept, or the store does not answer.
+    /// Conversations are not stored, or the store does not answer.
     pub(crate) async fn latest(&self, rows_max: usize) -> Result<Vec<(String, String)>, CliFailure> {
         let list = self.stored_api()?.get(&format!("/v1/conversations?limit={rows_max}")).await?;
         let rows = list["items"].as_array().cloned().unwrap_or_default();
@@ -249,10 +249,10 @@ impl ConversationSession {
         Ok(rows.iter().map(|row| (text(row, "id"), text(row, "title"))).collect())
     }
 
-    /// Continues a conversation, and returns its last turn: one that was cut off goes on.
+    /// Continues a conversation, and returns its last turn: an interrupted one is resumed.
     ///
     /// # Errors
-    /// There is none, or nothing is kept.
+    /// The conversation does not exist, or conversations are not stored.
     pub(crate) async fn resume(&mut self, id: Option<&str>) -> Result<Option<PastTurn>, CliFailure> {
         let id = match id {
             Some(id) => id.to_owned(),
@@ -261,7 +261,7 @@ impl ConversationSession {
                 None => return Err(messages::nothing_to_continue()),
             },
         };
-        // Its end is news, even if it has come before anyone asks for its state.
+        // Its end is reported, even if it came before the state was requested.
         let was_cut_off = match &self.backend {
             SessionBackend::Store(stored) => stored.resume(&id).await?,
             _ => false,
@@ -279,7 +279,7 @@ impl ConversationSession {
         Ok(Some(PastTurn { message: input_text(&last["message"]), turn, is_running }))
     }
 
-    /// From now on a new conversation.
+    /// Starts a new conversation with the next message.
     pub(crate) fn begin_anew(&mut self) {
         (self.id, self.leaf, self.last) = (None, None, None);
         if let (SessionBackend::Ephemeral(ephemeral), Some(context)) = (&mut self.backend, &self.context) {
@@ -304,7 +304,7 @@ impl ConversationSession {
         self.start(api, Value::from(parts), None).await
     }
 
-    /// Sends the last input again, beside the turn that it began.
+    /// Sends the last input again, as another branch.
     ///
     /// # Errors
     /// There was none, or it cannot be started.
@@ -379,10 +379,10 @@ impl ConversationSession {
         Ok(OngoingTurn::attach(api, turn_id, self.own_answers()).await?)
     }
 
-    /// Goes on under another choice of model or agent.
+    /// Continues with another model or agent.
     ///
     /// # Errors
-    /// The choice cannot be made; everything stays as it was.
+    /// The choice is invalid; nothing changes.
     pub(crate) async fn switch(&mut self, model_args: ModelArgs) -> Result<(), CliFailure> {
         match &mut self.backend {
             SessionBackend::Server(..) => {}
@@ -410,7 +410,7 @@ impl ConversationSession {
     /// The conversation as Markdown.
     ///
     /// # Errors
-    /// There is none yet, or nothing is kept.
+    /// There is no conversation yet, or it is not stored.
     pub(crate) async fn markdown(&self) -> Result<String, CliFailure> {
         let api = self.stored_api()?;
         let id = self.id.as_deref().ok_or_else(messages::nothing_to_save)?;
@@ -436,17 +436,18 @@ impl ConversationSession {
     }
 }
 
-/// Where turns are kept.
+/// Store of the turns.
 enum FoundStore {
     Open(Arc<ServerStorage>),
-    /// In a store of this process, until the one that is in use is free.
+    /// A store of this process, until the one in use is free.
     Pending(Arc<ServerStorage>),
     AtServer(Arc<RunningServer>),
-    /// Nothing is to be kept.
+    /// Turns are not to be stored.
     Unwanted,
 }
 
-/// Opens the store, or finds the server that has it open. A store that cannot be had fails with [`CliExit::Failed`].
+/// Opens the store, or finds the server that has it open. A store that is not available fails with
+/// [`CliExit::Failed`].
 async fn find_store(
     model_args: &ModelArgs,
     settings: &AppSettings,

@@ -1,5 +1,5 @@
-//! Stores of commands that found the store in use. What they hold is moved into the store when it is free: by the command
-//! itself at its end, by the one that had it open at its end, or by whoever opens it next.
+//! Stores of commands that found the store in use. Their content is moved into the store when it is free: by
+//! the command at its end, by the process that had it open at its end, or by the next one that opens it.
 
 use crate::exit::CliFailure;
 use crate::export;
@@ -49,7 +49,7 @@ pub(crate) async fn move_into(storage: &ServerStorage, inline_max: u32) {
         let Ok(store) = open_file(&pending.join(FILE)).await else { continue };
         store.close().await;
         if move_store(&pending, storage, inline_max).await.is_ok() {
-            // Left behind, it would be moved once more: better twice than never.
+            // If it stayed it would be moved once more: better twice than never.
             let _ = std::fs::remove_dir_all(&pending);
         }
     }

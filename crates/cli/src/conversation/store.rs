@@ -16,7 +16,7 @@ use throughline_server::{AppState, CatalogMediaStore, Hub, InProcessApi, LOCAL_U
 /// Time limit for writing the end of the last turn when the command leaves.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
 
-/// An application whose turns are kept in the open store.
+/// An application whose turns are stored in the open store.
 pub(crate) struct StoredConversations {
     storage: Arc<ServerStorage>,
     hub: Hub,
@@ -49,7 +49,7 @@ impl StoredConversations {
         let monitoring = monitoring.start(&storage);
         let state = AppState::new(context.app.clone(), storage.catalog(), blobs, limits);
         let state = monitoring.attach(&state, &storage);
-        // Turns of other conversations wait for whoever goes on with those.
+        // Turns of other conversations wait for a process that continues those.
         state.hub.skip_resume();
         let hub = state.hub.clone();
         let api = ConversationApi::InProcess(InProcessApi::new(state, LOCAL_USER));
@@ -65,7 +65,7 @@ impl StoredConversations {
         &self.api
     }
 
-    /// Goes on with a turn of the conversation that was cut off with its process. False if there is none.
+    /// Resumes an interrupted turn of the conversation. False if there is none.
     pub(crate) async fn resume(&self, conversation: &str) -> Result<bool, CliFailure> {
         let resumed = self.hub.resume_conversation(conversation).await;
         resumed.map(|resumed| resumed.turns > 0).map_err(|error| messages::no_store(&error))

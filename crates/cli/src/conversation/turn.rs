@@ -1,5 +1,5 @@
-//! A turn that is followed: its events as they come, and what can be sent to it. The same for a turn of the library and for
-//! one behind the API.
+//! A turn that is followed: its events, and commands to it. The same for a turn of the library and for one
+//! over the API.
 
 use super::api::{ApiFailure, ApiReply, ConversationApi, query_value};
 use crate::chat::dialog::DialogReply;
@@ -13,14 +13,14 @@ use throughline::{
 };
 use throughline_engine::{ArgumentConstraints, QuestionKind, UserMessageId};
 
-/// Time limit for a server that is away to come back to a turn that it runs.
+/// Timeout for a server to reconnect to a turn that it runs.
 const RECONNECT_MAX: Duration = Duration::from_secs(30);
 /// Pause between two attempts.
 const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A turn, followed from one of its events to its end.
 pub(crate) enum OngoingTurn {
-    /// Of the library; nothing of it is kept.
+    /// A turn of the library that is not stored.
     Ephemeral(Box<TurnHandle>),
     Stored(Box<StoredLiveTurn>),
 }
@@ -32,16 +32,16 @@ pub(crate) struct StoredLiveTurn {
     events: Option<EventReader>,
     after: u64,
     has_ended: bool,
-    /// Answers that this command gives by itself, since a server asks in any case.
+    /// Approval mode of this command itself, since a server asks in any case.
     approval: Option<ApprovalMode>,
-    /// Why it is followed no longer, though it has not ended.
+    /// Error that ended the following before the turn's end.
     lost: Option<ApiFailure>,
 }
 
 /// Sends to a turn. Cheap to clone.
 #[derive(Clone)]
 pub(crate) enum OngoingControl {
-    /// Of the library.
+    /// A turn of the library.
     Ephemeral(TurnControl),
     Stored {
         api: ConversationApi,
@@ -53,7 +53,7 @@ impl OngoingTurn {
     /// Follows a turn of a store from its first event.
     ///
     /// # Errors
-    /// There is none, or nobody answers.
+    /// The turn does not exist, or the server does not answer.
     pub(crate) async fn attach(
         api: ConversationApi,
         id: String,
@@ -87,12 +87,12 @@ impl OngoingTurn {
         }
     }
 
-    /// Stops the turn. Whether it was in time is told by its events.
+    /// Cancels the turn. The events tell whether it was in time.
     pub(crate) async fn cancel(&self) {
         self.control().cancel().await;
     }
 
-    /// Why the events stopped before their end.
+    /// The error that ended the events before their end.
     pub(crate) fn lost(&mut self) -> Option<ApiFailure> {
         match self {
             Self::Ephemeral(_) => None,
@@ -110,7 +110,7 @@ impl StoredLiveTurn {
             };
             match event {
                 Ok(Some(event)) => {
-                    // A server that comes back may repeat itself.
+                    // A server may repeat events after a reconnect.
                     if event.seq.0 <= self.after {
                         continue;
                     }
@@ -173,16 +173,16 @@ impl OngoingControl {
             }
             Self::Stored { api, turn } => {
                 let path = format!("/v1/turns/{}/cancel", query_value(turn));
-                // It has ended, or its server has: the events tell.
+                // The turn has ended, or its server has: the events tell.
                 let _ = api.post(&path, &json!({})).await;
             }
         }
     }
 
-    /// Answers. Whether the turn took it is told by its events.
+    /// Answers a question. The events tell whether the turn accepted it.
     ///
     /// # Errors
-    /// Why what was filled in does not fit: the question is still open.
+    /// The reason why the content does not fit: the question is still open.
     pub(crate) async fn answer(&self, reply: DialogReply) -> Result<(), String> {
         match self {
             Self::Ephemeral(control) => answer_library(control, reply).await,
@@ -198,7 +198,8 @@ impl OngoingControl {
         }
     }
 
-    /// Sends a message into the turn. What it does not take in stays in the queue and begins the next one.
+    /// Sends a message into the turn. Messages that it does not read stay in the queue and begin the next
+    /// turn.
     pub(crate) async fn send(&self, queued: QueuedText) {
         match self {
             Self::Ephemeral(control) => {
@@ -215,7 +216,7 @@ impl OngoingControl {
         }
     }
 
-    /// Takes it back. One that was taken in meanwhile is in the events.
+    /// Retracts a message. The events tell if it was read already.
     pub(crate) async fn retract(&self, id: UserMessageId) {
         match self {
             Self::Ephemeral(control) => {
@@ -342,7 +343,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_come_out_of_any_cut_of_the_stream() {
+    fn sse_events_are_parsed_for_every_chunk_size() {
         let event = |seq: u64| {
             format!(
                 "id: {seq}\nevent: content_delta\ndata: {{\"type\":\"content_delta\",\"block\":0,\"text\":\"ü\",\
@@ -362,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_decision_travels_with_what_it_is_about() {
+    fn decision_request_includes_arguments_and_their_hash() {
         let answer = ApprovalResponse::approve().with_arguments(json!({"a": 1})).for_arguments("h");
         let (question, body) = reply_body(DialogReply::Decide("q".into(), answer));
         assert_eq!(question, "q");

@@ -10,7 +10,7 @@ use throughline_wire::{
     StepEvent, StepProblem, Usage,
 };
 
-/// The line's form: `type` says which event it is.
+/// The line's object, with the event's name in `type`.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum EventView<'a> {
@@ -147,8 +147,8 @@ impl<'a> From<&'a StepEvent<'a>> for EventView<'a> {
     }
 }
 
-/// The seal does not say whether the call is a custom one: free text is what has a string for a value but is no
-/// JSON document.
+/// Exact JSON of the arguments. The seal does not mark a custom call: its arguments are free text, which is a
+/// string value but not a JSON document.
 fn exact(arguments: &CallArguments) -> Option<Box<RawValue>> {
     match &arguments.value {
         Value::String(text) if *text == arguments.text => to_raw_value(text).ok(),

@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn text_survives_but_for_space_and_halves() {
+    fn json_text_is_preserved_except_spaces_and_lone_surrogates() {
         check(" { \"a\" : [ 1 , 2.50 ] }\n", r#"{"a":[1,2.50]}"#);
         check("12345678901234567890123456789", "12345678901234567890123456789");
         check(r#"{"a  b":" x\n\" y ","c":"\\"}"#, r#"{"a  b":" x\n\" y ","c":"\\"}"#);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_json_is_refused() {
+    fn invalid_json_is_rejected() {
         for text in ["", "{", "\"a", "\"\\", "\"\\é", "{}{}", "nul"] {
             assert!(raw_value(text).is_none(), "{text:?}");
         }

@@ -32,14 +32,14 @@ pub(crate) fn run(args: &DecodeArgs) -> CommandResult {
         errln!("{}", messages::decode_reads_stdin());
     }
     match decode(args, &mut stdin.lock(), &mut BufWriter::new(io::stdout().lock())) {
-        // The reader of our output has seen enough (`| head`): nobody is left to tell.
+        // The reader of the output has closed it (`| head`).
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(CliExit::Done),
         Err(error) => Err(messages::pipe_failed(&error)),
         Ok(decoded) => decoded.exit(args),
     }
 }
 
-/// A body, and what came of it.
+/// A body and its decoding.
 struct DecodedBody {
     dialect: Dialect,
     reply: Box<ModelReply>,
@@ -49,7 +49,7 @@ struct DecodedBody {
 
 impl DecodedBody {
     fn exit(&self, args: &DecodeArgs) -> CommandResult {
-        // A connection that was closed at once is a reply, too, if somebody says of which wire format.
+        // An empty reply of a closed connection is valid if the wire format is given.
         let is_reply = self.sample.is_empty() && args.api != DecodeApi::Auto && !args.strict;
         let other = self.other_dialect(think_mode(args));
         let is_other = other.is_some() && self.is_error();
@@ -84,7 +84,7 @@ impl DecodedBody {
         diagnose(&self.sample, language)
     }
 
-    /// Another wire format in which the body says something.
+    /// Another wire format that yields content for the body.
     fn other_dialect(&self, think: ThinkMode) -> Option<Dialect> {
         let says_something = |dialect: &Dialect| {
             let options = DecodeOptions { think, ..DecodeOptions::default() };
@@ -161,7 +161,7 @@ fn options(args: &DecodeArgs) -> DecodeOptions {
     }
 }
 
-/// Prints the events one by one, or what comes of them.
+/// Prints the events one by one, or the reply.
 struct ReplyPrinter<'a> {
     output: &'a mut dyn Write,
     lines: bool,
@@ -218,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_generator_is_the_published_one() {
+    fn splitmix64_matches_the_reference_implementation() {
         // First outputs for seed 1234567 of the reference implementation (prng.di.unimi.it/splitmix64.c).
         let mut random = SplitMix64(1234567);
         let outputs: Vec<u64> = (0..3).map(|_| random.next()).collect();

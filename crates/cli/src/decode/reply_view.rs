@@ -8,7 +8,7 @@ use throughline_wire::{
     StreamEnd, UpstreamError, Usage,
 };
 
-/// The object printed. Keys that are always there come first; the rest only if there is something to say.
+/// The printed object. Keys that are always present come first, optional ones follow.
 #[derive(Serialize)]
 pub(crate) struct ReplyView<'a> {
     text: &'a str,
@@ -93,7 +93,7 @@ impl<'a> From<&'a ModelReply> for ReplyView<'a> {
     }
 }
 
-/// All choices, the first one included; none if there is only that one.
+/// All choices, the first one included; empty if there is only that one.
 fn choices(reply: &ModelReply) -> Vec<ChoiceView<'_>> {
     if reply.choices.is_empty() {
         return Vec::new();

@@ -13,7 +13,7 @@ use throughline_tools::process::{
 
 /// Time limit for a program to print its version.
 const VERSION_WAIT: Duration = Duration::from_secs(5);
-/// With fewer, many streams and tools at once run out of them.
+/// Minimum of open files for many concurrent streams and tools.
 const OPEN_FILES_WANTED: u64 = 1_024;
 /// Programs that most MCP servers and plugins are started with.
 const PROGRAMS: [&str; 6] = ["node", "npm", "npx", "python3", "uvx", "git"];
@@ -103,7 +103,7 @@ fn control_groups(settings: Option<&AppSettings>, words: UiText, report: &mut Do
     }
 }
 
-/// Whose rights programs of tools have, where that needs saying.
+/// Reports the user that programs of tools run as, if relevant.
 fn process_rights(settings: Option<&AppSettings>, words: UiText, report: &mut DoctorReport) {
     match settings.and_then(|settings| settings.tools.run_as.as_deref()) {
         Some(name) => match RunAs::from_setting(name) {

@@ -13,7 +13,7 @@ use crate::messages::{self, UiLanguage, UiText};
 pub(crate) use report::DoctorArea;
 use report::DoctorReport;
 
-/// Looks at everything, prints it, and ends with an error if something that is configured does not work.
+/// Checks everything, prints the findings, and ends with an error if a configured part does not work.
 pub(crate) async fn run(args: &DoctorArgs) -> CommandResult {
     let words = UiText(UiLanguage::current());
     let mut report = DoctorReport::default();

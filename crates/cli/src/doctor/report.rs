@@ -34,15 +34,15 @@ impl DoctorArea {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DoctorState {
-    /// As it should be.
+    /// No problem.
     Good,
     /// Worth knowing; nothing that is configured needs it.
     Note,
-    /// Something that is configured does not work.
+    /// A configured part does not work.
     Wrong,
 }
 
-/// One thing that was looked at.
+/// Result of one check.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct DoctorFinding {
     area: DoctorArea,
@@ -78,7 +78,7 @@ impl DoctorReport {
         }
     }
 
-    /// Nothing that is configured is broken.
+    /// True if no configured part is broken.
     pub(crate) fn has_no_errors(&self) -> bool {
         self.count(DoctorState::Wrong) == 0
     }
@@ -87,12 +87,12 @@ impl DoctorReport {
         self.0.iter().filter(|finding| finding.state == state).count()
     }
 
-    /// For programs.
+    /// The report for programs.
     pub(crate) fn as_json(&self) -> Value {
         json!({"version": env!("CARGO_PKG_VERSION"), "well": self.has_no_errors(), "findings": self.0})
     }
 
-    /// For people: an area after the other, a remedy under its finding.
+    /// The report for people: grouped by area, a remedy below its finding.
     pub(crate) fn as_text(&self, words: UiText) -> String {
         let mut text = format!("throughline {}\n", env!("CARGO_PKG_VERSION"));
         let columns =
@@ -122,7 +122,7 @@ impl DoctorFinding {
             DoctorState::Note => '·',
             DoctorState::Wrong => '✘',
         };
-        // What servers and files say may hold characters that hide others.
+        // Texts of servers and files may contain characters that hide others.
         let (name, detail) = (visible::escape(&self.name), visible::escape(&self.detail));
         let padding = " ".repeat(columns.saturating_sub(width(&name)));
         let mut lines = detail.lines();

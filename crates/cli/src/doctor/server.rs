@@ -1,5 +1,5 @@
-//! Checks that the server could start here, and whether it runs. Creates nothing, and asks a running server only
-//! whether it is ready.
+//! Checks that the server could start here, and whether it runs. Creates nothing, and sends a running server
+//! only a readiness check.
 
 use super::report::{DoctorArea, DoctorReport, DoctorState};
 use crate::data_dir;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use throughline::config::{AppSettings, STORE_FILE, StoreBackend};
 use throughline_server::{BindError, HttpServer};
 
-/// With less the store takes no new turns.
+/// Minimum of free space; with less the store accepts no new turns.
 const FREE_BYTES_WANTED: u64 = 256 << 20;
 /// Time limit for a running server to answer.
 const READY_WAIT: Duration = Duration::from_secs(2);
@@ -76,7 +76,7 @@ pub(crate) async fn check_last_answers(words: UiText, report: &mut DoctorReport)
 /// Readiness of a running server for turns.
 enum ServerReadiness {
     Ready,
-    /// It says why not.
+    /// Not ready, with the server's reason.
     NotReady(String),
 }
 
@@ -116,7 +116,7 @@ fn check_address(
     match HttpServer::bind(&settings.server) {
         Ok(_) => report.add(DoctorArea::Server, DoctorState::Good, listen, words.doctor_free()),
         Err(error) => {
-            // Whoever else is there may be meant to be.
+            // Another program on the port may be there on purpose.
             let state =
                 if matches!(error, BindError::InUse { .. }) { DoctorState::Note } else { DoctorState::Wrong };
             report.add(DoctorArea::Server, state, listen, error.to_string());
@@ -167,7 +167,7 @@ fn check_storage(
     }
 }
 
-/// Size of a file, and whether it is a database. `None` = there is none.
+/// Size of a file, and true if it is a database. `None` = it does not exist.
 fn sqlite_header(path: &Path) -> Option<(u64, bool)> {
     let mut file = std::fs::File::open(path).ok()?;
     let mut bytes = [0; SQLITE.len()];

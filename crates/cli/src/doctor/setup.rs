@@ -15,7 +15,7 @@ use throughline_tools::{AgentCallable, Toolbox};
 /// Time limit for tool sources to answer.
 const SOURCES_WAIT: Duration = Duration::from_secs(15);
 
-/// The file and what it comes to. `None` = it cannot be used.
+/// Checks the configuration file and its resolved settings. `None` = it cannot be used.
 pub(crate) fn check_configuration(
     choice: &ModelArgs,
     words: UiText,
@@ -146,7 +146,7 @@ pub(crate) async fn check_tools(
             continue;
         }
         let is_healthy = faults.iter().all(|fault| fault.source != source);
-        // A source without tools that says why says it below.
+        // A source without tools reports its reason below.
         if count > 0 || is_healthy {
             let state = if count == 0 { DoctorState::Note } else { DoctorState::Good };
             report.add(DoctorArea::Tools, state, source, words.doctor_tools(count));

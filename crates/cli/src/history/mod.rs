@@ -12,7 +12,7 @@ use throughline_store::{
     CallFilter, CallRow, PagePosition, PageRequest, ResultPage, TurnFilter, TurnHistoryRow, TurnSummary,
 };
 
-/// Prints what is asked for.
+/// Prints the requested rows.
 pub(crate) async fn run(args: &HistoryArgs) -> CommandResult {
     let words = UiText(UiLanguage::current());
     let store = ReadOnlyStore::open(args.store.as_deref()).await?;
@@ -26,7 +26,7 @@ pub(crate) async fn run(args: &HistoryArgs) -> CommandResult {
         None => PageRequest::first(),
     }
     .limit(args.limit);
-    // Of several users each one's rows before the same moment.
+    // With several users, the rows of each before the same time.
     page.position().map_err(|_| messages::bad_cursor(args.before.as_deref().unwrap_or_default()))?;
     let text = if args.turns {
         let filter = TurnFilter {
@@ -75,7 +75,7 @@ pub(crate) async fn run(args: &HistoryArgs) -> CommandResult {
     Ok(CliExit::Done)
 }
 
-/// The rows of several users as one page. If there are more, standard error says how to see them.
+/// The rows of several users as one page. If there are more, a hint on standard error shows how to get them.
 fn merge<T>(pages: Vec<ResultPage<T>>, args: &HistoryArgs, position: impl Fn(&T) -> PagePosition) -> Vec<T> {
     let has_next = pages.iter().any(|page| page.next.is_some());
     let mut rows: Vec<T> = pages.into_iter().flat_map(|page| page.items).collect();
@@ -120,7 +120,7 @@ fn turn_line(turn: &TurnSummary) -> String {
     format!("{}  {}  {status}  {}\n", time(turn.created_at), turn.id, one_line(&turn.input))
 }
 
-/// In the person's own time zone.
+/// Formats a time in the local time zone.
 fn time(millis: i64) -> String {
     let Ok(at) = jiff::Timestamp::from_millisecond(millis) else { return "?".to_owned() };
     at.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()

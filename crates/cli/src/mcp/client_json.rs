@@ -10,7 +10,7 @@ use throughline::config::looks_like_key;
 use throughline_tools::mcp::{McpServer, SERVER_NAME_BYTES_MAX};
 use toml_edit::{Array, InlineTable, Table, value};
 
-/// Stands for an argument that is not taken over.
+/// Placeholder for an argument that is not imported.
 const WITHHELD_ARGUMENT: &str = "REPLACE_ME";
 
 /// One server, ready to be written.
@@ -36,7 +36,7 @@ enum Endpoint {
 /// The servers of a file, by name.
 ///
 /// # Errors
-/// It is not JSON, or lists no servers; in words.
+/// It is not JSON, or lists no servers, as a message.
 pub(crate) fn read_servers(text: &str) -> Result<Vec<ImportedServer>, String> {
     let document: Value = serde_json::from_str(text).map_err(|error| messages::not_json(&error))?;
     let lists = ["/mcpServers", "/servers", "/mcp/servers", "/mcp/mcpServers", "/context_servers"];
@@ -141,7 +141,7 @@ fn named_values(
     values
 }
 
-/// A switch, a number, a folder or a short word: nothing that could be a secret.
+/// True for a flag, a number, a folder or a short word, which cannot be a secret.
 fn is_plain(text: &str) -> bool {
     let is_word = text.len() <= 16 && text.chars().all(|c| c.is_ascii_lowercase() || c == '-');
     let is_folder = text.starts_with('/') && !text.contains(['@', '?', '=']) && text.len() <= 200;
@@ -220,7 +220,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_secret_is_taken_over() {
+    fn secrets_are_not_copied_from_client_configs() {
         let text = r#"{"mcpServers": {"my server": {"command": "npx", "args": ["-y", "pkg", "--api-key", "abcdef",
             "--token=xyz", "--header", "Authorization: Bearer qqq", "sk-proj-0123456789abcdef", "--port", "8080"],
             "env": {"API_TOKEN": "hunter2", "DATABASE_URL": "postgres://u:hunter2@h/d", "LOG_LEVEL": "debug",
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn every_client_form_is_read() {
+    fn client_config_formats_are_read() {
         for text in [
             r#"{"mcpServers": {"a": {"command": "x"}}}"#,
             r#"{"servers": {"a": {"type": "stdio", "command": "x"}}, "inputs": []}"#,

@@ -27,7 +27,6 @@ fn listed(names: &[String]) -> String {
     names.iter().map(|name| one_line(name)).collect::<Vec<_>>().join(", ")
 }
 
-/// No template of this name.
 pub(crate) fn no_such_template(name: &str, known: &[String], folders: &[PathBuf]) -> CliFailure {
     let (name, known, folders) = (one_line(name), listed(known), display(folders));
     let remedy = if known.is_empty() {

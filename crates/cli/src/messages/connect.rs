@@ -6,12 +6,12 @@ use std::path::Path;
 use throughline::{ProbeError, ProbeFailure};
 
 impl UiText {
-    /// Above the list of those that are known.
+    /// Heading of the list of built-in providers.
     pub(crate) fn connect_which(self) -> String {
         self.pick_text("Which one? A number or a name:", "连接哪一个？输入编号或名称：")
     }
 
-    /// Before the first request of `throughline probe`.
+    /// Announces the first request of `throughline probe`.
     pub(crate) fn probe_begins(self, upstream: &str, model: &str, requests: u32, tokens: u32) -> String {
         self.pick_text(
             format!("{upstream}, {model}: {requests} requests, each for at most {tokens} tokens"),
@@ -48,7 +48,7 @@ impl UiText {
         )
     }
 
-    /// Nobody can be asked.
+    /// Connecting needs a terminal or flags.
     pub(crate) fn connect_none(self, example: Option<String>) -> CliFailure {
         let what = self.pick_text("no upstream is given", "没有指定要连接的上游");
         CliFailure::usage(what, "", example.unwrap_or_else(|| "throughline connect deepseek".to_owned()))
@@ -67,12 +67,11 @@ impl UiText {
         }
     }
 
-    /// Its key is stored.
     pub(crate) fn connect_key_is_stored(self) -> String {
         self.pick_text("✔ the key is stored", "✔ 密钥已保存")
     }
 
-    /// It is none of the known ones.
+    /// The upstream is not a built-in provider.
     pub(crate) fn connect_unknown(self, why: &str) -> CliFailure {
         let remedy = self.pick_text(
             "use a name from `throughline upstreams`, or your own with --base-url URL --api openai-chat",
@@ -81,7 +80,7 @@ impl UiText {
         CliFailure::usage(why, "", remedy)
     }
 
-    /// Where a key is made.
+    /// Address at which a key is created.
     pub(crate) fn connect_key_at(self, url: &str) -> String {
         self.pick_text(format!("Get a key at {url}"), format!("获取密钥：{url}"))
     }
@@ -102,12 +101,12 @@ impl UiText {
         }
     }
 
-    /// It is there already.
+    /// The environment has the key already.
     pub(crate) fn connect_key_set(self, variable: &str) -> String {
         self.pick_text(format!("✔ the key is in {variable}"), format!("✔ 密钥在 {variable} 中"))
     }
 
-    /// No key can be had.
+    /// No key is available.
     pub(crate) fn connect_no_key(self, title: &str, variable: Option<&str>) -> CliFailure {
         let what = self.pick_text(format!("{title} needs a key"), format!("{title} 需要密钥"));
         let set = variable.map(|variable| format!("export {variable}=…, ")).unwrap_or_default();
@@ -127,12 +126,10 @@ impl UiText {
         )
     }
 
-    /// It is being asked.
     pub(crate) fn connect_asking(self, title: &str) -> String {
         self.pick_text(format!("asking {title} for its models …"), format!("正在获取 {title} 的模型列表…"))
     }
 
-    /// It has answered.
     pub(crate) fn connect_listed(self, title: &str, models: usize) -> String {
         self.pick_text(
             format!("✔ {title} answers; models: {models}"),
@@ -140,7 +137,7 @@ impl UiText {
         )
     }
 
-    /// It does not say which models it has.
+    /// The upstream does not list its models.
     pub(crate) fn connect_unlisted(self, title: &str) -> String {
         self.pick_text(format!("  {title} does not list its models"), format!("  {title} 不提供模型列表"))
     }
@@ -154,12 +151,11 @@ impl UiText {
         self.pick_text(format!("     … and {more} more"), format!("     … 还有 {more} 个"))
     }
 
-    /// One of them has said a word.
+    /// The tested model has answered.
     pub(crate) fn connect_answered(self, model: &str) -> String {
         self.pick_text(format!("✔ {model} answers"), format!("✔ {model} 可以使用"))
     }
 
-    /// The key is kept.
     pub(crate) fn connect_key_stored(self, path: &Path) -> String {
         let path = path.display();
         self.pick_text(
@@ -201,13 +197,13 @@ impl UiText {
         self.pick_text(format!("deleted the stored key of {name}\n"), format!("已删除保存的 {name} 密钥\n"))
     }
 
-    /// There was none.
+    /// Nothing was connected under this name.
     pub(crate) fn connect_nothing(self, name: &str) -> CliFailure {
         let what = self.pick_text(format!("no key is stored for {name}"), format!("没有保存 {name} 的密钥"));
         CliFailure::usage(what, "", "throughline upstreams")
     }
 
-    /// It cannot be used.
+    /// The upstream cannot be used.
     pub(crate) fn connect_failed(self, title: &str, key_url: Option<&str>, error: &ProbeError) -> CliFailure {
         let again = key_url.map(|url| format!(": {url}")).unwrap_or_default();
         let (what, remedy) = match error.failure {
@@ -258,7 +254,7 @@ impl UiText {
         CliFailure::usage(what, error.why.clone(), remedy)
     }
 
-    /// The file cannot be written, or is none.
+    /// The configuration file cannot be written, or is not valid TOML.
     pub(crate) fn connect_unwritten(self, path: &Path, why: &str) -> CliFailure {
         let what = self.pick_text(
             format!("{} cannot be changed; nothing was written", path.display()),

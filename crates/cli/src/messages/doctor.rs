@@ -45,7 +45,6 @@ impl UiText {
         )
     }
 
-    /// There is no file.
     pub(crate) fn doctor_no_file(self) -> String {
         self.pick_text("none here; the built-in demo model answers", "此处没有；将使用内置演示模型")
     }
@@ -78,7 +77,6 @@ impl UiText {
         self.pick_text(format!("{endpoint}, its key is stored"), format!("{endpoint}，密钥已保存"))
     }
 
-    /// No key is needed.
     pub(crate) fn doctor_keyless(self, endpoint: &str) -> String {
         self.pick_text(format!("{endpoint}, without a key"), format!("{endpoint}，不用密钥"))
     }
@@ -129,12 +127,12 @@ impl UiText {
         )
     }
 
-    /// A source says nothing.
+    /// A source does not answer.
     pub(crate) fn doctor_silent(self, seconds: u64) -> String {
         self.pick_text(format!("no answer for {seconds} seconds"), format!("{seconds} 秒内没有任何回应"))
     }
 
-    /// Nothing can supervise.
+    /// Programs are not supervised.
     pub(crate) fn doctor_no_helper(self, why: &str) -> String {
         self.pick_text(
             format!("programs run unconfined, and detached processes may survive: {why}"),
@@ -183,7 +181,7 @@ impl UiText {
         self.pick_text("descendants", "子孙进程")
     }
 
-    /// They are kept.
+    /// Processes of a tool end with it.
     pub(crate) fn doctor_supervised(self) -> String {
         self.pick_text("processes that a tool starts end with it", "工具启动的进程会随工具一起结束")
     }
@@ -225,7 +223,7 @@ impl UiText {
         )
     }
 
-    /// Whose rights programs have.
+    /// User that programs run as.
     pub(crate) fn doctor_runs_as(self, name: &str) -> String {
         self.pick_text(format!("tool programs run as `{name}`"), format!("工具程序以 `{name}` 的身份运行"))
     }
@@ -268,7 +266,7 @@ impl UiText {
         )
     }
 
-    /// All sockets can be denied.
+    /// Sockets can be denied to programs.
     pub(crate) fn doctor_sockets(self) -> String {
         self.pick_text(
             "network = \"deny\" closes TCP, UDP and Unix sockets",
@@ -276,7 +274,7 @@ impl UiText {
         )
     }
 
-    /// They cannot.
+    /// Sockets cannot be denied to programs.
     pub(crate) fn doctor_no_sockets(self, why: &str) -> String {
         self.pick_text(
             format!("{why}; network = \"deny\" closes TCP alone, if Landlock can"),
@@ -314,7 +312,7 @@ impl UiText {
         self.pick_text("plain text", "纯文本")
     }
 
-    /// Why it is plain.
+    /// Reason why output is plain.
     pub(crate) fn doctor_plain(self) -> String {
         self.pick_text(
             "no terminal, or TERM=dumb or NO_COLOR is set",

@@ -20,7 +20,7 @@ pub(crate) fn failure(f: &mut fmt::Formatter<'_>, what: &str, why: &str, remedy:
     Ok(())
 }
 
-/// The configuration is wrong; the error says where by itself, as a compiler does.
+/// The configuration is invalid; like a compiler, the error names the position itself.
 pub(crate) fn config(error: &ConfigError) -> CliFailure {
     let mut text = format!("{}\n{}", config_mistake(&error.message), location(&error.location));
     if let Some(help) = &error.help {
@@ -29,7 +29,7 @@ pub(crate) fn config(error: &ConfigError) -> CliFailure {
     CliFailure::usage(text, "", "")
 }
 
-/// Where the mistake is: in a file as it stands there, else by name.
+/// Position of the mistake: in a file with its line, else by name.
 fn location(location: &ConfigLocation) -> String {
     match location {
         ConfigLocation::Environment { variable } => {
@@ -40,7 +40,7 @@ fn location(location: &ConfigLocation) -> String {
     }
 }
 
-/// `--lang` or its variable with a language that there is not.
+/// `--lang` or its variable has an unknown language.
 pub(crate) fn no_such_language(name: &str) -> CliFailure {
     CliFailure::usage(
         tr!("there is no language `{name}`", "不支持语言 `{name}`"),
@@ -61,7 +61,7 @@ pub(crate) fn server_unreachable(why: &str) -> CliFailure {
     )
 }
 
-/// A warning that the conversation goes on, and nothing of it stays.
+/// A warning that the conversation continues without being stored.
 pub(crate) fn not_stored(failure: &CliFailure) -> String {
     let CliFailure { what, why, remedy, .. } = failure;
     let why = if why.is_empty() { String::new() } else { tr!("\n  why: {why}", "\n  原因：{why}") };
@@ -71,7 +71,7 @@ pub(crate) fn not_stored(failure: &CliFailure) -> String {
     )
 }
 
-/// Another command has the store open, so that this conversation is moved there later.
+/// Another command has the store open, so this conversation is moved there later.
 pub(crate) fn stored_later() -> String {
     tr!(
         "• another chat or ask has the store open: this conversation is in the history when that one has ended",
@@ -103,7 +103,7 @@ pub(crate) fn flag_not_at_a_server(flag: &str, server: &str) -> CliFailure {
     )
 }
 
-/// `--no-log`, and something that needs what is kept.
+/// `--no-log` with a command that needs stored data.
 pub(crate) fn nothing_stored() -> CliFailure {
     CliFailure::usage(
         tr!("nothing of this conversation is kept", "本次对话没有保存"),
@@ -143,7 +143,7 @@ pub(crate) fn too_long_to_copy(bytes: usize, bytes_max: usize) -> CliFailure {
     )
 }
 
-/// `/agent` with a name that there is not.
+/// `/agent` with an unknown name.
 pub(crate) fn no_such_agent(name: &str, known: &[String]) -> CliFailure {
     let known = known.join(", ");
     CliFailure::usage(
@@ -153,7 +153,7 @@ pub(crate) fn no_such_agent(name: &str, known: &[String]) -> CliFailure {
     )
 }
 
-/// More text than one message takes.
+/// The text exceeds the limit of a message.
 pub(crate) fn too_much_text(from: &str, bytes_max: u64) -> CliFailure {
     let kibibytes = bytes_max >> 10;
     CliFailure::usage(
@@ -328,7 +328,6 @@ pub(crate) fn bad_root(folder: &Path, error: &dyn fmt::Display) -> CliFailure {
     )
 }
 
-/// There is no tool of that name.
 pub(crate) fn no_such_tool(name: &str, suggestions: &[&str]) -> CliFailure {
     let remedy = match suggestions {
         [] => "throughline tools list".to_owned(),
@@ -352,7 +351,7 @@ pub(crate) fn pins(error: &throughline_tools::mcp::PinsError) -> CliFailure {
     )
 }
 
-/// Nobody says where home is.
+/// The home folder is unknown.
 pub(crate) fn no_data_folder() -> CliFailure {
     let variable = crate::data_dir::DATA_VARIABLE;
     CliFailure::usage(
@@ -378,7 +377,6 @@ pub(crate) fn nothing_to_approve(name: &str, suggestions: &[&str]) -> CliFailure
     )
 }
 
-/// There is no text protocol of that name.
 pub(crate) fn no_such_protocol(name: &str) -> CliFailure {
     let names = throughline::config::TextProtocolKind::NAMES.join(", ");
     CliFailure::usage(
@@ -428,7 +426,7 @@ pub(crate) fn store_not_ready(file: &Path) -> String {
     tr!("{file} is of an earlier release, and in use", "{file} 来自较早的版本，而且正在使用中")
 }
 
-/// An answer that should always hold was not kept.
+/// A permanent approval was not stored.
 pub(crate) fn not_remembered(error: &throughline::approval_store::ApprovalStoreError) -> CliFailure {
     let variable = crate::data_dir::DATA_VARIABLE;
     CliFailure::usage(
@@ -468,7 +466,7 @@ pub(crate) fn arguments_refused(name: &str, why: &str) -> CliFailure {
     )
 }
 
-/// A tool that changes something, and nobody to ask.
+/// A tool with side effects needs approval, and no person is present.
 pub(crate) fn tool_needs_approval(name: &str) -> CliFailure {
     CliFailure {
         exit: CliExit::ToolFailed,
@@ -478,7 +476,7 @@ pub(crate) fn tool_needs_approval(name: &str) -> CliFailure {
     }
 }
 
-/// A tool asks something, and there is nobody to answer.
+/// A tool asks a question, and no person is present.
 pub(crate) fn tool_asks_nobody(name: &str, question: &str) -> String {
     tr!(
         "⚠ question of `{name}`: {question}\n  declined: there is no terminal to answer on\n  try: run it in a terminal, without redirecting standard input or error",
@@ -496,7 +494,6 @@ pub(crate) fn no_demo(error: &io::Error) -> CliFailure {
     )
 }
 
-/// This build has no demo model.
 #[cfg(not(feature = "demo"))]
 pub(crate) fn without_demo() -> CliFailure {
     CliFailure::usage(
@@ -516,7 +513,7 @@ pub(crate) fn bad_script(why: &str) -> CliFailure {
     )
 }
 
-/// The address cannot be had.
+/// The address is not available.
 #[cfg(feature = "demo")]
 pub(crate) fn cannot_listen(address: std::net::SocketAddr, error: &io::Error) -> CliFailure {
     CliFailure::usage(
@@ -526,7 +523,7 @@ pub(crate) fn cannot_listen(address: std::net::SocketAddr, error: &io::Error) ->
     )
 }
 
-/// A mode that there is not.
+/// The mode does not exist.
 pub(crate) fn no_such_mode(name: &str) -> CliFailure {
     CliFailure::usage(
         tr!("there is no mode `{name}`", "没有模式 `{name}`"),

@@ -1,4 +1,4 @@
-//! Help texts: what `--help` says beyond the list of flags.
+//! Help texts of `--help` besides the list of flags.
 
 /// Exit codes, at the end of the main help.
 pub(crate) const EXIT_CODES: &str = "\

@@ -17,7 +17,7 @@ words! {
     replay_keys: "←/→ one event · PgUp/PgDn ten · Home/End · q quits", "←/→ 前后一个事件 · PgUp/PgDn 十个 · Home/End 首尾 · q 退出";
 }
 
-/// Statuses of calls and of turns in Chinese. In English they are the words that `--status` takes.
+/// Statuses of calls and of turns in Chinese. In English they are the values of `--status`.
 const STATUSES: [(&str, &str); 15] = [
     ("preparing", "准备中"),
     ("queued", "排队中"),
@@ -45,7 +45,7 @@ pub(crate) fn history_status(status: &str) -> String {
     }
 }
 
-/// The stored error of a call, `CODE: MESSAGE`; the status in front of it has said the code already.
+/// The stored error of a call, `CODE: MESSAGE`, without the code if it repeats the status.
 pub(crate) fn history_error(status: &str, error: &str) -> String {
     let is_code = |code: &str| code.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     let (code, message) = match error.split_once(": ") {
@@ -88,7 +88,6 @@ pub(crate) fn bad_cursor(cursor: &str) -> CliFailure {
     )
 }
 
-/// Nothing has been run yet.
 pub(crate) fn store_empty(file: &Path) -> CliFailure {
     let file = file.display();
     CliFailure::usage(
@@ -98,7 +97,6 @@ pub(crate) fn store_empty(file: &Path) -> CliFailure {
     )
 }
 
-/// No turn of this name.
 pub(crate) fn no_such_turn(turn: &str, file: &Path, latest: &[String]) -> CliFailure {
     let (file, latest) = (file.display(), latest.join(", "));
     let remedy = if latest.is_empty() {
@@ -163,7 +161,6 @@ pub(crate) fn unreadable_file(path: &Path, error: &std::io::Error) -> CliFailure
     CliFailure::usage(tr!("{path} cannot be read", "无法读取 {path}"), error.to_string(), "")
 }
 
-/// No conversation of this name.
 pub(crate) fn no_such_conversation(id: &str, file: &Path, latest: &[(String, String)]) -> CliFailure {
     let file = file.display();
     let what = tr!("there is no conversation `{id}` in {file}", "{file} 中没有对话 `{id}`");
@@ -210,7 +207,7 @@ pub(crate) fn import_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display
     )
 }
 
-/// Nobody kept the bytes.
+/// The raw bytes were not recorded.
 pub(crate) fn replay_no_raw_bytes(turn: &str) -> CliFailure {
     CliFailure::usage(
         tr!("no upstream bytes are stored for turn `{turn}`", "没有保存回合 `{turn}` 的上游数据"),
@@ -228,7 +225,7 @@ pub(crate) fn replay_unknown_turn(turn: &str, why: &dyn fmt::Display) -> CliFail
 }
 
 impl UiText {
-    /// One answer of an upstream, decoded again.
+    /// One reply of an upstream, decoded again.
     pub(crate) fn decoded_again(self, redecoded: &RedecodedReply) -> String {
         let RedecodedReply { step, attempt, upstream, model, bytes, outcome } = redecoded;
         let outcome = match (outcome, self.0) {
@@ -254,7 +251,7 @@ impl UiText {
         }
     }
 
-    /// A conversation was taken in.
+    /// A conversation was imported.
     pub(crate) fn imported(self, id: &str, title: &str, turns: usize) -> String {
         let (title, s) = (one_line(title), if turns == 1 { "" } else { "s" });
         match self.0 {

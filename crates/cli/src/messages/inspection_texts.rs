@@ -38,7 +38,7 @@ pub(crate) fn remembered_legend() -> String {
     )
 }
 
-/// Below what was taken back.
+/// Note below revoked approvals.
 pub(crate) fn forgotten() -> String {
     tr!("deleted; such calls ask again\n", "已删除；此类调用会再次询问\n")
 }
@@ -129,7 +129,7 @@ pub(crate) fn parse_summary(inspection: &ReplyInspection) -> String {
     )
 }
 
-/// `tools("…")` of a prompt that means nothing.
+/// `tools("…")` of a prompt matches no tool.
 pub(crate) fn no_tools_of(name: &str) -> String {
     tr!(
         "warning: tools(\"{name}\") is not a source, group or tool of this agent",
@@ -142,13 +142,13 @@ pub(crate) fn tool_left_out(name: &str, why: &impl Display) -> String {
     tr!("left out: {name}: {why}", "未列入：{name}：{why}")
 }
 
-/// Why a tool is not offered, in a list.
+/// Reason why a tool is not offered, in a list.
 pub(crate) fn withheld(why: &impl Display) -> String {
     let why = crate::chinese::server_text(&why.to_string(), "");
     tr!("not offered: {why}", "未提供：{why}")
 }
 
-/// A switch that switches nothing.
+/// A toggle without effect.
 pub(crate) fn unknown_toggle(agent: &str, name: &str) -> String {
     tr!(
         "warning: tool_toggles.\"{name}\" of the agent `{agent}` has no effect: no tool or group has this name",
@@ -268,11 +268,11 @@ pub(crate) fn backup_made(folder: &std::path::Path, files: usize, postgres: Opti
 pub(crate) struct RestoreReport<'a> {
     pub(crate) data: &'a std::path::Path,
     pub(crate) files: usize,
-    /// When the backup was made.
+    /// Time of the backup.
     pub(crate) created: String,
     /// Version of the program that made it.
     pub(crate) program: &'a str,
-    /// Where what was there before has been moved.
+    /// Folder that the previous files were moved to.
     pub(crate) replaced: Option<&'a std::path::Path>,
     /// State of the configuration.
     pub(crate) settings: Option<&'a str>,

@@ -8,7 +8,7 @@ pub(crate) fn mock_capable_model() -> String {
     tr!("a capable model", "一个能力完整的模型")
 }
 
-/// The model that answers if nothing is given.
+/// The default model.
 pub(crate) fn mock_demo_model() -> String {
     tr!("the demo model", "演示模型")
 }
@@ -27,12 +27,12 @@ pub(crate) fn exchange_complete() -> String {
     tr!("complete", "完整发出")
 }
 
-/// Nobody reads the response any more.
+/// The client has disconnected.
 pub(crate) fn exchange_left() -> String {
     tr!("the client left", "客户端已断开")
 }
 
-/// The script says so.
+/// The script breaks the connection.
 pub(crate) fn exchange_broken() -> String {
     tr!("broken off by the script", "按脚本中断")
 }
@@ -42,7 +42,7 @@ pub(crate) fn exchange_stopped() -> String {
     tr!("stopped", "已停止")
 }
 
-/// The request is none that a provider would take.
+/// A provider would refuse the request.
 pub(crate) fn exchange_refused(why: &dyn Display) -> String {
     tr!(": refused, {why}", "：已拒绝，{why}")
 }

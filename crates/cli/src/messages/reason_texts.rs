@@ -1,4 +1,4 @@
-//! Reasons that stand below a failure: what is wrong with a backup, a file of another client, a configuration or a picture.
+//! Reasons below a failure: faults of a backup, a file of another client, a configuration or a picture.
 
 use super::UiText;
 use super::ui_text::{UiLanguage, tr, words};
@@ -50,7 +50,7 @@ pub(crate) fn folder_not_empty() -> String {
     tr!("the folder is not empty", "文件夹不是空的")
 }
 
-/// There is no database to save.
+/// The database to back up does not exist.
 pub(crate) fn no_file(file: &Path) -> String {
     let file = file.display();
     tr!("there is no {file}", "没有 {file}")
@@ -61,7 +61,7 @@ pub(crate) fn ended_unexpectedly() -> String {
     tr!("it ended unexpectedly", "它意外终止了")
 }
 
-/// Remedy for a backup that is none or is damaged.
+/// Remedy for a folder that is not a backup, or a damaged one.
 pub(crate) fn choose_another_backup() -> String {
     tr!("choose another backup; nothing has been changed", "请选择另一个备份；没有改动任何内容")
 }
@@ -194,7 +194,6 @@ pub(crate) fn certificate_unusable(file: &Path, why: &str) -> String {
     tr!("the certificate {file}: {why}", "证书 {file}：{why}")
 }
 
-/// This build has no TLS.
 pub(crate) fn no_tls_provider() -> String {
     tr!("there is no provider for TLS", "没有可用的 TLS 实现")
 }

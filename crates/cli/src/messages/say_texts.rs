@@ -11,7 +11,7 @@ pub(crate) fn say_reads_stdin() -> String {
     tr!("reading a text from standard input; end it with Ctrl-D", "正在从标准输入读取文本，按 Ctrl-D 结束")
 }
 
-/// Nothing of the text is spoken.
+/// The text has no spoken part.
 pub(crate) fn nothing_to_say() -> CliFailure {
     CliFailure::usage(
         tr!("there is nothing to say", "没有可朗读的内容"),
@@ -29,7 +29,7 @@ pub(crate) fn say_text_too_long(bytes_max: u64) -> CliFailure {
     )
 }
 
-/// No program that plays sound was found.
+/// No audio player was found.
 pub(crate) fn no_player() -> CliFailure {
     CliFailure::usage(
         tr!("no program that plays sound was found", "没有找到播放声音的程序"),
@@ -66,12 +66,12 @@ pub(crate) fn player_failed(player: &str, error: &dyn fmt::Display) -> CliFailur
     CliFailure { exit: CliExit::Failed, ..failure }
 }
 
-/// The voice has sent nothing.
+/// The voice has sent no sound.
 pub(crate) fn no_sound() -> CliFailure {
     unusable_sound(&tr!("it sent no sound", "它没有发出声音"))
 }
 
-/// Its sentences do not sound alike.
+/// The sentences have different sample rates or formats.
 pub(crate) fn mixed_sound() -> CliFailure {
     unusable_sound(&tr!(
         "its WAV files are not 16-bit mono of one sample rate",
@@ -79,7 +79,7 @@ pub(crate) fn mixed_sound() -> CliFailure {
     ))
 }
 
-/// The voice gave something that cannot be joined.
+/// The formats of the voice's sound cannot be joined.
 pub(crate) fn unusable_sound(why: &str) -> CliFailure {
     let failure = CliFailure::usage(
         tr!("the voice's sound cannot be used", "无法使用这个语音的声音"),
@@ -89,7 +89,7 @@ pub(crate) fn unusable_sound(why: &str) -> CliFailure {
     CliFailure { exit: CliExit::Failed, ..failure }
 }
 
-/// A voice cannot be had, or did not speak.
+/// The voice is not available, or has failed.
 pub(crate) fn voice_failed(error: &VoiceError) -> CliFailure {
     let english = error.remedy();
     let remedy = match error {

@@ -61,7 +61,7 @@ pub(crate) fn bad_data_folder(folder: &Path, error: &dyn fmt::Display) -> CliFai
     )
 }
 
-/// The store cannot be opened. Its error says what to do by itself.
+/// The store cannot be opened. Its error contains the remedy.
 pub(crate) fn no_store(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(tr!("the store cannot be opened: {error}", "无法打开存储：{error}"), "", "")
 }
@@ -79,7 +79,7 @@ pub(crate) fn no_database(shown: &str, error: &dyn fmt::Display) -> CliFailure {
     )
 }
 
-/// Traces cannot be sent as the environment says.
+/// The exporter settings of the environment are invalid.
 #[cfg(feature = "otel")]
 pub(crate) fn no_collector(why: &str) -> CliFailure {
     CliFailure::usage(
@@ -122,7 +122,7 @@ pub(crate) fn no_first_key(error: &dyn fmt::Display) -> CliFailure {
     )
 }
 
-/// A scope that there is none of.
+/// The scope does not exist.
 pub(crate) fn no_such_scope(name: &str) -> CliFailure {
     CliFailure::usage(
         tr!("there is no scope `{name}`", "没有权限 `{name}`"),
@@ -134,7 +134,7 @@ pub(crate) fn no_such_scope(name: &str) -> CliFailure {
     )
 }
 
-/// No key, or several, begin so.
+/// No key, or several, begin with this text.
 pub(crate) fn which_key(beginning: &str, matches: usize) -> CliFailure {
     let what = match matches {
         0 => tr!("no valid key begins with `{beginning}`", "没有以 `{beginning}` 开头的有效密钥"),
@@ -155,17 +155,17 @@ pub(crate) fn server_in_the_way(why: &dyn fmt::Display, store: &dyn fmt::Display
     )
 }
 
-/// The server, or the store, says no.
+/// The server or the store refuses the change.
 pub(crate) fn keys_refused(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(tr!("the keys were not changed", "密钥没有修改"), error.to_string(), "")
 }
 
-/// The server, or the store, says no.
+/// The server or the store refuses the change.
 pub(crate) fn administration_refused(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(tr!("nothing was changed", "没有任何修改"), error.to_string(), "")
 }
 
-/// A person that there is none of.
+/// The user does not exist.
 pub(crate) fn no_such_person(error: &dyn fmt::Display) -> CliFailure {
     CliFailure::usage(
         error.to_string(),
@@ -209,15 +209,15 @@ pub(crate) struct ServeGreeting<'a> {
     pub(crate) sign_in: Option<String>,
     /// The key, if it was made just now.
     pub(crate) key: Option<String>,
-    /// Where a key of the first start is, if it is still there.
+    /// File of the first key, if it still exists.
     pub(crate) key_file: Option<&'a Path>,
     /// True if requests need no key.
     pub(crate) open: bool,
     /// `name → model`.
     pub(crate) agents: Vec<String>,
-    /// Tools that there are.
+    /// Number of tools.
     pub(crate) tools: usize,
-    /// Where turns are kept.
+    /// Location of the store.
     pub(crate) store: String,
     /// Turns that were resumed.
     pub(crate) resumed: usize,
@@ -286,7 +286,7 @@ impl UiText {
         let bearer = match (open, key, key_file) {
             (true, _, _) => String::new(),
             (_, Some(key), _) => format!(" -H \"Authorization: Bearer {key}\""),
-            // As it stands it can be pasted, and the key is not on the screen.
+            // Can be pasted unchanged, and the key is not on the screen.
             (_, None, Some(file)) => format!(" -H \"Authorization: Bearer $(cat '{}')\"", file.display()),
             (_, None, None) => {
                 text.push_str(&self.pick(
@@ -310,7 +310,7 @@ impl UiText {
         text
     }
 
-    /// Somebody wants it to stop.
+    /// A shutdown was requested.
     pub(crate) fn draining(self, turns: usize, seconds: u64) -> String {
         match turns {
             0 => self.pick("stopping", "正在停止"),
@@ -333,7 +333,6 @@ impl UiText {
         self.pick(format!("{id} ({name}) is revoked\n"), format!("{id}（{name}）已作废\n"))
     }
 
-    /// There are none.
     pub(crate) fn no_keys(self) -> String {
         self.pick(
             "no keys yet: throughline keys create --name NAME\n",
@@ -374,7 +373,7 @@ impl UiText {
         )
     }
 
-    /// A person was removed, as the API says it.
+    /// Confirms a removed user, from the API's answer.
     pub(crate) fn user_removed(self, removed: &serde_json::Value) -> String {
         let name = removed["name"].as_str().unwrap_or_default();
         let number = |value: &serde_json::Value| value.as_u64().unwrap_or_default();
@@ -457,7 +456,7 @@ impl UiText {
         self.pick("free for `throughline serve`", "空闲，可运行 `throughline serve`")
     }
 
-    /// `doctor`: nobody says where home is.
+    /// `doctor`: the home folder is unknown.
     pub(crate) fn doctor_no_home(self) -> String {
         self.pick("not set, nor is HOME: turns cannot be stored", "未设置，HOME 也未设置：无法保存回合")
     }

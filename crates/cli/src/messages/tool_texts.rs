@@ -16,12 +16,12 @@ words! {
     callable_by_nobody: "by models: no", "模型：不可以";
 }
 
-/// Where a tool runs, and for how long at most.
+/// Says that a tool runs on this machine, with its time limit.
 pub(crate) fn tool_runs_here(limit: &str) -> String {
     tr!("here, for at most {limit}", "在本机，最长 {limit}")
 }
 
-/// The same of a tool of a page or an app.
+/// Says that a tool runs on a client, with its time limit.
 pub(crate) fn tool_runs_at_a_client(limit: &str) -> String {
     tr!("in a connected page or app, for at most {limit}", "在已连接的页面或应用中，最长 {limit}")
 }
@@ -36,7 +36,7 @@ pub(crate) fn tool_timed_out(limit: &str) -> String {
     tr!("✘ stopped at its limit of {limit}", "✘ 到达 {limit} 的时限，已停止")
 }
 
-/// `tools call`: it may have had effects, and nobody knows.
+/// `tools call`: the outcome is unknown, and it may have had effects.
 pub(crate) fn tool_end_unknown(elapsed: &str, why: Option<&str>) -> String {
     let why_en = why.map_or_else(String::new, |why| format!(": {why}"));
     let why_zh = why.map_or_else(String::new, |why| format!("：{why}"));
@@ -56,7 +56,7 @@ pub(crate) fn tool_not_started(why: &dyn Display) -> String {
     tr!("○ not started: {why}", "○ 没有启动：{why}")
 }
 
-/// It runs in a page or an app, and none is there.
+/// The tool runs on a client, and none is connected.
 pub(crate) fn no_client_for_tool() -> String {
     tr!("no connected page or app can run it", "没有能运行它的已连接页面或应用")
 }

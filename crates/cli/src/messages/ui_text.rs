@@ -1,4 +1,4 @@
-//! Texts of the chat itself, and the language that the command speaks.
+//! Texts of the chat, and the language of the command.
 
 use std::sync::OnceLock;
 
@@ -15,7 +15,7 @@ pub(crate) enum UiLanguage {
 static LANGUAGE: OnceLock<UiLanguage> = OnceLock::new();
 
 impl UiLanguage {
-    /// Language of this process: as [`choose`](Self::choose) was told, else as the environment has it.
+    /// Language of this process: set by [`choose`](Self::choose), else from the environment.
     pub(crate) fn current() -> Self {
         *LANGUAGE.get_or_init(|| Self::of_environment().unwrap_or_default())
     }
@@ -23,7 +23,7 @@ impl UiLanguage {
     /// Decides the language of this process by the flag `--lang`, if it is given, else by the environment.
     ///
     /// # Errors
-    /// The name of a language that there is not.
+    /// Name of an unknown language.
     pub(crate) fn choose(flag: Option<&str>) -> Result<Self, String> {
         let chosen = match flag {
             Some(name) => Self::of_name(name).ok_or_else(|| name.to_owned()),
@@ -72,7 +72,7 @@ macro_rules! tr {
 }
 pub(crate) use tr;
 
-/// The chat's own words.
+/// Texts of the chat, in one language.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct UiText(pub(crate) UiLanguage);
 
@@ -329,14 +329,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_locale_decides() {
+    fn ui_language_follows_the_locale() {
         assert_eq!(UiLanguage::of_locale("zh_CN.UTF-8"), UiLanguage::Chinese);
         assert_eq!(UiLanguage::of_locale("en_US.UTF-8"), UiLanguage::English);
         assert_eq!(UiLanguage::of_locale(""), UiLanguage::English);
     }
 
     #[test]
-    fn totals_read_as_a_line() {
+    fn totals_are_formatted_on_one_line() {
         let english = UiText(UiLanguage::English);
         assert_eq!(english.totals(1, 0, None, "1.2 s", None), "1.2 s");
         assert_eq!(

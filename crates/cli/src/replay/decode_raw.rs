@@ -9,7 +9,7 @@ use crate::plain::one_line;
 use throughline::{RecordedBytes, RedecodeOutcome, RedecodedReply, StoredTurn, redecode};
 use throughline_store::RawId;
 
-/// Prints what each answer is understood as now; the exit code says whether that has changed.
+/// Prints the current decoding of each reply; the exit code reports a difference.
 pub(crate) async fn run(args: &ReplayArgs, words: UiText) -> CommandResult {
     let redecoded = redecode_turn(args).await?;
     let printed = if args.json {

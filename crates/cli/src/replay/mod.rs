@@ -16,7 +16,7 @@ use std::io::{self, Write};
 use throughline_engine::Event;
 use throughline_engine::fold::AssistantMessage;
 
-/// Shows the turn as it is asked for.
+/// Shows the turn in the requested form.
 pub(crate) async fn run(args: &ReplayArgs) -> CommandResult {
     let words = UiText(UiLanguage::current());
     let speed = args.speed.as_deref().map(ReplaySpeed::parse).transpose()?;
@@ -40,7 +40,7 @@ pub(crate) async fn run(args: &ReplayArgs) -> CommandResult {
             screen::play(ReplayPlayer::new(events, speed.unwrap_or_default()), words).await
         }
         (OutputStyle::Plain, _) | (_, true) if args.step => Err(messages::replay_steps_need_a_terminal()),
-        // Nobody watches a pipe: it is told at once, unless a pace is asked for.
+        // A pipe gets the whole turn immediately, unless a speed is given.
         _ => play_plain(ReplayPlayer::new(events, speed.unwrap_or(ReplaySpeed::Unlimited)), words).await,
     }
 }
@@ -61,7 +61,7 @@ fn print_at(events: &[Event], seq: u64, json: bool, words: UiText) -> CommandRes
     Ok(CliExit::Done)
 }
 
-/// As text from top to bottom.
+/// Plays the turn as text from top to bottom.
 async fn play_plain(mut player: ReplayPlayer, words: UiText) -> CommandResult {
     let mut stop_signals = crate::interrupt::stop_signals().map_err(|error| messages::no_signals(&error))?;
     let mut plain = PlainRenderer::new(words);

@@ -5,12 +5,12 @@ use crate::messages;
 use std::time::Duration;
 use throughline_engine::Event;
 
-/// Longest silence at recorded speed, in milliseconds: nobody waits once more for somebody who went to lunch.
+/// Maximum pause at recorded speed, in milliseconds: long waits for a person are shortened.
 pub(crate) const SILENCE_MS_MAX: u64 = 5_000;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum ReplaySpeed {
-    /// So many times as fast as it was.
+    /// This many times as fast as recorded.
     Factor(f64),
     /// Without any wait.
     Unlimited,
@@ -36,7 +36,7 @@ impl ReplaySpeed {
     }
 }
 
-/// A recorded turn and a place in it.
+/// A recorded turn and a position in it.
 #[derive(Debug)]
 pub(crate) struct ReplayPlayer {
     events: Vec<Event>,
@@ -46,7 +46,7 @@ pub(crate) struct ReplayPlayer {
 }
 
 impl ReplayPlayer {
-    /// Before the first event.
+    /// The position before the first event.
     pub(crate) fn new(events: Vec<Event>, speed: ReplaySpeed) -> Self {
         Self { events, position: 0, speed }
     }
@@ -60,7 +60,7 @@ impl ReplayPlayer {
         Some(match self.speed {
             ReplaySpeed::Factor(times) => {
                 Duration::from_millis(silence).div_f64(times.max(f64::MIN_POSITIVE)).min(
-                    // Far slower than anybody would ask for, and what a timer can bear.
+                    // Slower than anyone would ask for, and within the range of a timer.
                     Duration::from_secs(3_600),
                 )
             }
@@ -80,7 +80,7 @@ impl ReplayPlayer {
         self.events.get(at).map_or(0, |event| event.timestamp)
     }
 
-    /// Goes to a place: that many events have been given then.
+    /// Moves to a position: the number of events that have been played.
     pub(crate) fn seek(&mut self, position: usize) {
         self.position = position.min(self.events.len());
     }
@@ -90,7 +90,7 @@ impl ReplayPlayer {
         self.position
     }
 
-    /// All events, and those that have been given.
+    /// All events, and those that have been played.
     pub(crate) fn played(&self) -> (&[Event], &[Event]) {
         (&self.events, &self.events[..self.position])
     }
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_played_at_the_pace_that_is_asked_for() {
+    fn replay_speed_scales_waits_and_rejects_invalid_values() {
         waits("1x", &[0, 100, 0, SILENCE_MS_MAX, 0]);
         waits("4", &[0, 25, 0, SILENCE_MS_MAX / 4, 0]);
         waits("0.5x", &[0, 200, 0, SILENCE_MS_MAX * 2, 0]);
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_place_is_never_outside() {
+    fn seek_is_clamped_to_the_recording() {
         let mut player = ReplayPlayer::new(recorded(&[1, 2, 3]), ReplaySpeed::Unlimited);
         player.seek(99);
         assert_eq!((player.position(), player.wait(), player.now()), (3, None, 3));

@@ -17,7 +17,7 @@ use throughline_wire::UserPart;
 const FRAME_INTERVAL: Duration = Duration::from_millis(33);
 /// Events that Page Up and Page Down go.
 const PAGE_EVENTS: usize = 10;
-/// As wide as the narrowest usual terminal, where nobody can be asked.
+/// Width of the narrowest usual terminal, for output without a width.
 const PIPE_COLUMNS: usize = 80;
 
 /// Plays the turn; what is settled stays on the screen, as in a chat.
@@ -118,7 +118,7 @@ pub(crate) async fn step_through(events: Vec<Event>, words: UiText) -> CommandRe
     Ok(exit)
 }
 
-/// Where a key leads, from 1 to `all`.
+/// New position after a key, from 1 to `all`.
 fn position_after(key: &KeyEvent, position: usize, all: usize) -> usize {
     let position = match key.code {
         KeyCode::Right | KeyCode::Char(' ' | 'l' | 'n') | KeyCode::Enter => position.saturating_add(1),
@@ -137,7 +137,7 @@ fn wants_to_leave(key: &KeyEvent) -> bool {
     key.kind != KeyEventKind::Release && (control_c || matches!(key.code, KeyCode::Char('q') | KeyCode::Esc))
 }
 
-/// Where the replay is: event, what it is, when it came.
+/// Status line of the replay: position, kind and time of the event.
 fn position_line(player: &ReplayPlayer, words: UiText) -> StyledLine {
     let (all, given) = player.played();
     let since = match (all.first(), given.last()) {
@@ -179,7 +179,7 @@ fn transcript_lines<'e>(
     lines
 }
 
-/// The same as text.
+/// The screen as text.
 pub(crate) fn lines_at<'e>(events: impl IntoIterator<Item = &'e Event>, words: UiText) -> String {
     transcript_lines(events, PIPE_COLUMNS, words)
         .iter()
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_go_forth_and_back_within_the_turn() {
+    fn keys_move_within_the_turn_and_quit() {
         let table = [
             (KeyCode::Right, 1, 2),
             (KeyCode::Right, 40, 40),

@@ -1,4 +1,4 @@
-//! Where the events of a past turn come from.
+//! Sources of a past turn's events.
 
 use crate::args::ReplayArgs;
 use crate::exit::CliFailure;
@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use throughline_engine::Event;
 
-/// Turns that are named when there is none of the name that was given.
+/// Number of turns listed when the given id is not found.
 const LATEST_SHOWN: u32 = 5;
 
 /// The events, in order.

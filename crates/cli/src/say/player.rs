@@ -77,7 +77,7 @@ impl Player {
         }
     }
 
-    /// It takes samples alone, without a header.
+    /// True if the player takes raw samples, without a header.
     pub(super) fn is_raw(&self) -> bool {
         self.arguments.contains(&"--raw")
     }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use throughline_store::{Log, MemoryLog, SqliteSettings};
 use throughline_tools::{Effect, Tool, tool};
 
-/// Says where events are logged: `memory`, or, as always, in the store.
+/// Environment variable for the log of the benchmark: `memory`, or by default the store.
 const LOG_VARIABLE: &str = "THROUGHLINE_BENCH_LOG";
 
-/// Says how many commits that nobody waits for may follow each other in a second.
+/// Environment variable for the maximum rate of commits without a waiting reader, per second.
 const COMMITS_VARIABLE: &str = "THROUGHLINE_BENCH_COMMITS";
 
-/// The shared benchmark's model server looks for this word in requests: it tells the second one of a turn from the first.
+/// The shared benchmark's model server looks for this word in requests: it distinguishes a turn's second
+/// request from the first.
 const TOOL_RESULT: &str = "TLTOOLRESULT ok";
 
 #[derive(Deserialize, JsonSchema)]
@@ -42,7 +43,7 @@ pub(crate) fn tools() -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// `kept`, unless the environment asks for one in memory.
+/// Returns `store_log`, unless the environment requests one in memory.
 pub(crate) fn log(store_log: Arc<dyn Log>) -> Arc<dyn Log> {
     match std::env::var_os(LOG_VARIABLE) {
         Some(log) if log == "memory" => Arc::new(MemoryLog::default()),
@@ -50,7 +51,7 @@ pub(crate) fn log(store_log: Arc<dyn Log>) -> Arc<dyn Log> {
     }
 }
 
-/// As they are, unless the environment says how often to commit.
+/// Returns the settings unchanged, unless the environment sets a rate of commits.
 pub(crate) fn store(settings: SqliteSettings) -> SqliteSettings {
     let commits = std::env::var(COMMITS_VARIABLE).ok().and_then(|commits| commits.parse().ok());
     let commits_per_second_max = commits.unwrap_or(settings.commits_per_second_max);

@@ -1,5 +1,5 @@
-//! HTTP client for the server on this machine. Over TLS it accepts exactly the certificate that the server uses, whatever
-//! name stands in it: the address is a loopback one, and a certificate is for the name that others use.
+//! HTTP client for the server on this machine. Over TLS it accepts exactly the certificate that the server
+//! uses, regardless of its name: the address is a loopback one, and a certificate has the public name.
 
 use super::server_note::ServerNote;
 use crate::messages;

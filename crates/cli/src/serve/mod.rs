@@ -35,7 +35,7 @@ use throughline_server::{
 use throughline_tools::process::is_root;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Serves until somebody wants it to stop.
+/// Serves until a shutdown is requested.
 pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     return_free_memory();
     let words = UiText(UiLanguage::current());
@@ -53,7 +53,7 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     let storage = ServerStorage::open(&settings.store).await?;
     let blobs = storage.blobs(settings.server.limits.upload_bytes_max).await?;
     if let Err(failure) = approvals::adopt_file(&settings.store, &storage).await {
-        // Commands go on reading it where it is.
+        // Commands still read the file.
         tracing::warn!("{failure}");
     }
     pending_store::move_into(&storage, settings.server.limits.media_inline_bytes_max).await;

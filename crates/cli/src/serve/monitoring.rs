@@ -32,14 +32,14 @@ const COLLECTOR_HEADERS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL
 #[cfg(feature = "otel")]
 const CONTENT: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
 
-/// The observer of all turns, before there is a store.
+/// The observer of all turns, before the store is open.
 pub(crate) struct Monitoring {
     telemetry: Arc<Telemetry>,
     #[cfg(feature = "otel")]
     collector: Option<Arc<OtlpExporter>>,
 }
 
-/// The same, with everything that it needs to run.
+/// Monitoring with its running tasks.
 pub(crate) struct RunningMonitoring {
     monitoring: Monitoring,
     _writer: HistoryWriterTask,
@@ -47,7 +47,7 @@ pub(crate) struct RunningMonitoring {
 }
 
 impl Monitoring {
-    /// Metrics, logs, and traces if a collector is named. Nothing is asked of that yet.
+    /// Metrics, logs, and traces if a collector is configured. Does not connect to it yet.
     pub(crate) fn new(redaction: Arc<Redaction>) -> Result<Self, CliFailure> {
         let telemetry = Telemetry::new(redaction.clone());
         #[cfg(feature = "otel")]
@@ -98,7 +98,7 @@ impl RunningMonitoring {
         state.with_telemetry(self.monitoring.telemetry.clone(), Some(metrics))
     }
 
-    /// Waits until what was told is written and sent, as far as store and collector are there.
+    /// Waits until everything reported is written and sent, if store and collector are available.
     pub(crate) async fn finish(&self) {
         let history = async {
             if let Some(history) = self.monitoring.telemetry.history() {
@@ -118,7 +118,7 @@ impl RunningMonitoring {
     }
 }
 
-/// A variable that says something.
+/// An environment variable that is not empty.
 #[cfg(feature = "otel")]
 fn non_empty_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())

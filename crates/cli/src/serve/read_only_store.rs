@@ -1,4 +1,4 @@
-//! A store that is looked into from beside, in either database: a server may have it open, and nothing is written.
+//! Read-only access to a store, in either database: a server may have it open, and nothing is written.
 
 use super::store::{StoreLocation, store_location};
 use crate::exit::CliFailure;
@@ -42,7 +42,7 @@ impl ReadOnlyStore {
         }
     }
 
-    /// Where it is, for people.
+    /// Location of the store, for people.
     pub(crate) fn location(&self) -> &Path {
         &self.location
     }

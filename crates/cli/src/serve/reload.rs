@@ -1,5 +1,5 @@
-//! A new configuration while the server runs: when the file changes, or a key that is stored, or somebody sends SIGHUP. What
-//! is wrong with it is said, and the one before stays.
+//! Reload of the configuration while the server runs: when the file changes, a stored key changes, or on
+//! SIGHUP. An error is logged, and the previous configuration stays.
 
 use crate::args::{ModelArgs, ServeArgs};
 use crate::interrupt::ControllingTerminal;
@@ -16,12 +16,12 @@ use tokio::sync::mpsc;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// When the files that a configuration is read from were last written, and their lengths.
+/// Times of the last change and lengths of the files of a configuration.
 #[derive(PartialEq, Eq)]
 pub(crate) struct ConfigVersion([Option<(SystemTime, u64)>; 2]);
 
 impl ConfigVersion {
-    /// To be taken before they are read: a change that comes in between is then a change.
+    /// Must be read before the files: a change in between is then detected.
     pub(crate) fn of(choice: &ModelArgs) -> Self {
         let config = setup::config_file(choice.config.as_deref());
         let keys = setup::connected_file();
@@ -29,7 +29,7 @@ impl ConfigVersion {
     }
 }
 
-/// Takes new configurations for ever. `seen` and `running` are those that the server began with.
+/// Reloads configurations in an endless loop. `seen` and `running` are those that the server began with.
 pub(crate) async fn watch(
     mut seen: ConfigVersion,
     args: ServeArgs,
@@ -44,7 +44,7 @@ pub(crate) async fn watch(
     loop {
         let is_requested = tokio::select! {
             _ = every.tick() => false,
-            // Where there are no such signals, nobody wishes.
+            // Platforms without this signal never request a reload.
             Some(()) = hangups.recv() => !terminal.is_closed(),
         };
         let now = ConfigVersion::of(&args.choice);
@@ -54,7 +54,7 @@ pub(crate) async fn watch(
         seen = now;
         match setup::load_settings_with(&args.choice, args.listen.as_deref(), args.store.as_deref()) {
             Ok(settings) => {
-                // Before anything of it is used: from then on it can be said. What the one before held stays secret.
+                // Before any use that could log them. Secrets of the previous configuration stay redacted.
                 redaction.add(settings.secret_values(&setup::surroundings(&args.choice)));
                 apply_settings(settings, &app, &gate, &mut running).await
             }
@@ -98,7 +98,8 @@ async fn apply_settings(
     }
 }
 
-/// Warns of rules that fit no tool, each once, for ever: sources come and go, and a rule may be about what one of them brings.
+/// Warns of rules that match no tool, each once per process: sources change, and a rule may be for a tool
+/// that is missing now.
 pub(crate) async fn warn_of_rules(app: &Throughline) {
     let mut changed = app.toolbox().subscribe();
     let mut warned = BTreeSet::new();
@@ -138,7 +139,7 @@ fn file_version(file: &Path) -> Option<(SystemTime, u64)> {
     Some((meta.modified().ok()?, meta.len()))
 }
 
-/// Each SIGHUP.
+/// Receives each SIGHUP.
 fn hangups() -> mpsc::Receiver<()> {
     let (sender, receiver) = mpsc::channel(1);
     #[cfg(unix)]
@@ -157,7 +158,7 @@ mod tests {
     use throughline::config::AuthMode;
 
     #[test]
-    fn what_needs_a_restart_is_named() {
+    fn settings_that_need_a_restart_are_listed() {
         let before = ServerSettings::default();
         assert!(needs_restart(&before, &before).is_empty());
         let names = ServerSettings { hosts: vec!["a.example".into()], ..before.clone() };

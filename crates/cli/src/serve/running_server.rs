@@ -1,4 +1,4 @@
-//! The server that has this folder's store open, asked with the key of the first start.
+//! The server that has this folder's store open, used with the first key.
 
 use super::local_client::local_client;
 use super::server_note::ServerNote;
@@ -7,7 +7,7 @@ use crate::{data_dir, messages};
 use reqwest::RequestBuilder;
 use serde_json::Value;
 
-/// Where it is, and the key.
+/// Address and key of the server.
 pub(crate) struct RunningServer {
     client: reqwest::Client,
     url: String,
@@ -18,7 +18,7 @@ impl RunningServer {
     /// The server that left a note in the data folder.
     ///
     /// # Errors
-    /// Why it cannot be asked, in words.
+    /// The reason why it is not available, as a message.
     pub(crate) fn of_data_folder() -> Result<Self, String> {
         let folder = data_folder().map_err(|failure| failure.to_string())?;
         let note = ServerNote::read(&folder)
@@ -57,7 +57,7 @@ impl RunningServer {
     /// Sends a request to the server and returns its answer.
     ///
     /// # Errors
-    /// Why it does not, in words.
+    /// The error, as a message.
     pub(crate) async fn send(request: RequestBuilder) -> Result<Value, String> {
         let answer = request.send().await.map_err(|error| error.to_string())?;
         let is_success = answer.status().is_success();

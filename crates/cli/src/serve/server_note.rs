@@ -1,4 +1,4 @@
-//! Where the server of a data folder can be reached: a note that other commands read, as long as it runs.
+//! A note with the address of a data folder's server, which other commands read as long as it runs.
 
 use crate::data_dir;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub(crate) struct ServerNote {
     pub(crate) url: String,
     /// The process.
     pub(crate) pid: u32,
-    /// Certificate of a server that speaks TLS.
+    /// Certificate of a server with TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) certificate: Option<PathBuf>,
 }
@@ -23,13 +23,13 @@ pub(crate) struct NoteGuard(PathBuf);
 
 impl Drop for NoteGuard {
     fn drop(&mut self) {
-        // What is left behind leads nowhere, and is replaced by the next start.
+        // A note that remains is unusable, and is replaced by the next start.
         let _ = std::fs::remove_file(&self.0);
     }
 }
 
 impl ServerNote {
-    /// For a server that listens there.
+    /// The note of a server with this address.
     pub(crate) fn of(scheme: &str, address: SocketAddr, certificate: Option<PathBuf>) -> Self {
         // Commands read the note in other folders.
         let certificate = certificate.map(|file| std::path::absolute(&file).unwrap_or(file));
@@ -47,7 +47,7 @@ impl ServerNote {
     }
 }
 
-/// Where a browser on this machine finds it: an address that stands for all of them is none to go to.
+/// The URL for a browser on this machine: a wildcard address is replaced by a loopback one.
 pub(crate) fn url(scheme: &str, address: SocketAddr) -> String {
     let ip = match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_one_that_can_be_gone_to() {
+    fn wildcard_address_is_shown_as_a_loopback_url() {
         for (address, expected) in [
             ("127.0.0.1:8787", "http://127.0.0.1:8787"),
             ("0.0.0.0:80", "http://127.0.0.1:80"),

@@ -27,7 +27,7 @@ pub(crate) struct ServerStorage {
 #[derive(Clone)]
 pub(crate) enum OpenStore {
     File(SqliteStore, PathBuf),
-    /// With its URL as it can be shown.
+    /// PostgreSQL, with its URL without secrets.
     #[cfg(feature = "postgres")]
     Database(PostgresStore, String),
 }
@@ -49,7 +49,7 @@ impl OpenStore {
         }
     }
 
-    /// Where it is.
+    /// Location of the store, for people.
     pub(crate) fn location(&self) -> String {
         match self {
             Self::File(_, path) => path.display().to_string(),
@@ -59,11 +59,11 @@ impl OpenStore {
     }
 }
 
-/// Why the store cannot be had.
+/// Reason why the store cannot be opened.
 pub(crate) enum OpenStoreError {
     /// Another server has it open.
     InUse(String),
-    /// Anything else.
+    /// Any other error.
     Failed(CliFailure),
 }
 
@@ -135,7 +135,7 @@ impl ServerStorage {
         }))
     }
 
-    /// The same for commands beside a server, which may have it open.
+    /// The blob folder without its lock, for commands that run while a server may have it open.
     pub(crate) fn blobs_unlocked(&self) -> BlobFolder {
         blobs_in(&self.folder)
     }
@@ -147,18 +147,18 @@ impl ServerStorage {
     }
 }
 
-/// The folder of files of a data folder, for commands beside a server.
+/// The blob folder of a data folder, for commands that run while a server may have it open.
 pub(crate) fn blobs_in(folder: &Path) -> BlobFolder {
     BlobFolder::attach(folder.join(data_dir::FILES_FOLDER), BlobLimits::default())
 }
 
-/// Where a store is, for commands that look into it.
+/// Location of a store, for commands that read it.
 pub(crate) enum StoreLocation {
     File(PathBuf),
     #[cfg(feature = "postgres")]
     Database {
         url: String,
-        /// Without its password.
+        /// URL without its password.
         shown: String,
     },
 }
@@ -203,7 +203,7 @@ async fn open_database(url: &str, settings: &StoreSettings) -> Result<PostgresSt
         .map_err(|error| messages::no_database(&without_secrets(url), &error))
 }
 
-/// True if the store has never been made, so that there is nothing in it.
+/// True if the store was never created, so it is empty.
 pub(crate) fn is_absent(settings: &StoreSettings) -> bool {
     !is_database(settings) && file_of(settings).is_none_or(|file| !file.exists())
 }
@@ -213,7 +213,7 @@ pub(crate) fn is_database(settings: &StoreSettings) -> bool {
     matches!(settings.backend, StoreBackend::Postgres(_))
 }
 
-/// The file of the store; `None` = it is in a database, or nobody says where data are kept.
+/// The file of the store; `None` = it is in a database, or the data folder is unknown.
 pub(crate) fn file_of(settings: &StoreSettings) -> Option<PathBuf> {
     match &settings.backend {
         StoreBackend::DataFolder => Some(data_dir::folder()?.join(STORE_FILE)),
@@ -230,7 +230,7 @@ pub(crate) fn store_of(settings: &StoreSettings) -> Option<String> {
     }
 }
 
-/// A URL as it can be shown: without a password, and without what stands behind the name of the database.
+/// A URL that can be shown: without password and without parameters after the name of the database.
 pub(crate) fn without_secrets(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match (url.split_once("://"), url.rsplit_once('@')) {
@@ -265,7 +265,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_is_not_shown() {
+    fn store_url_is_shown_without_its_password() {
         for (url, shown) in [
             ("postgres://user:p@ss@host/db?password=x", "postgres://user@host/db"),
             ("postgres://user@host:5433/db", "postgres://user@host:5433/db"),

@@ -11,7 +11,7 @@ const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "�
 const BAR_CELLS: usize = 16;
 /// Lines of output under the first line.
 const DETAIL_LINES_MAX: usize = 3;
-/// Lines of an error or a reason there: what can be done about it stands at its end.
+/// Maximum number of lines of an error or a reason: the remedy is at its end.
 const FAILURE_LINES_MAX: usize = 5;
 
 /// Content of a card.
@@ -19,13 +19,12 @@ const FAILURE_LINES_MAX: usize = 5;
 pub(crate) struct ToolCard {
     /// The tool's own name.
     pub(crate) name: String,
-    /// Where it stands.
     pub(crate) state: CallStatus,
-    /// The state in words; empty if the mark says enough.
+    /// Text of the state; empty if the mark is clear enough.
     pub(crate) state_words: String,
-    /// Arguments in one line, or the text of them so far.
+    /// Arguments in one line, or their text so far.
     pub(crate) input: String,
-    /// When it started to run, in ms since 1970.
+    /// Time of the start, in ms since 1970.
     pub(crate) started_at: Option<i64>,
     /// Run time in milliseconds.
     pub(crate) duration_ms: Option<u64>,
@@ -98,7 +97,7 @@ impl ToolCard {
         if right.0.is_empty() {
             return line.truncated(columns);
         }
-        // Times stand in one column on a wide screen too: near the text, not at its far edge.
+        // Durations are aligned in one column on a wide screen too: near the text, not at its far edge.
         let edge = columns.min(super::markdown::PROSE_COLUMNS_MAX);
         let gap = edge.saturating_sub(line.width() + right.width()).max(2);
         line.push(&" ".repeat(gap), TextStyle::PLAIN);
@@ -239,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_lives_from_its_name_to_its_outcome() {
+    fn tool_card_shows_input_duration_and_outcome() {
         check(&ToolCard { input: String::new(), ..card(CallStatus::Preparing) }, 0, 60, &["⠋ demo.weather"]);
         check(
             &ToolCard { input: "{\"ci".into(), ..card(CallStatus::Preparing) },
@@ -276,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_a_bar_if_the_whole_is_known() {
+    fn progress_is_a_bar_if_the_total_is_known() {
         let running = ToolCard {
             progress: Some((1.0, Some(4.0))),
             message: "page 1".into(),
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn long_things_are_cut_to_the_screen() {
+    fn tool_card_is_cut_to_the_screen_width() {
         let long = ToolCard {
             input: "x".repeat(200),
             detail: "word ".repeat(100),
@@ -305,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn hidden_characters_in_arguments_are_seen() {
+    fn hidden_characters_in_arguments_are_escaped() {
         let card = ToolCard { input: "a\u{202e}b\nc".into(), ..card(CallStatus::Queued) };
         check(&card, 0, 60, &["◦ demo.weather  a\\u202eb c"]);
     }

@@ -3,7 +3,7 @@
 /// Most characters of a line that decide whether it opens or closes a fence.
 const LINE_CHARS_MAX: usize = 256;
 
-/// Follows text to say whether its end is inside a code fence.
+/// Tracks whether the end of a text is inside a code fence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FenceTracker {
     /// The line so far, up to [`LINE_CHARS_MAX`].
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_is_open_until_its_closing_line_ends() {
+    fn code_fence_is_open_until_its_closing_line_ends() {
         check("text", false);
         check("```rust\nlet", true);
         check("```rust", true);

@@ -11,13 +11,13 @@ const HISTORY_MAX: usize = 500;
 /// Effect of a key press.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum EditorEvent {
-    /// Nothing that the editor knows.
+    /// The key has no function in the editor.
     Ignored,
     /// Text or cursor changed.
     Changed,
     /// The person is done: this is the text.
     Submitted(String),
-    /// Ctrl-C: the text was thrown away, or there was none.
+    /// Ctrl-C: the text was discarded, or there was none.
     Interrupted(InterruptedText),
     /// Ctrl-D with nothing written.
     Ended,
@@ -27,7 +27,7 @@ pub(crate) enum EditorEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InterruptedText {
     Discarded,
-    /// There was none.
+    /// The line was empty.
     Empty,
 }
 
@@ -52,12 +52,12 @@ pub(crate) struct LineEditor {
 }
 
 impl LineEditor {
-    /// An editor whose Tab completes to these words and, on an empty line, walks through suggestions.
+    /// An editor whose Tab completes to these words and, on an empty line, cycles through suggestions.
     pub(crate) fn new(completions: Vec<String>, suggestions: Vec<String>) -> Self {
         Self { completions, suggestions, ..Self::default() }
     }
 
-    /// Nothing is written.
+    /// True if the text is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.text.is_empty()
     }
@@ -66,7 +66,7 @@ impl LineEditor {
         &self.text
     }
 
-    /// Writes this in place of what is there, the cursor behind it.
+    /// Replaces the text, with the cursor at its end.
     pub(crate) fn fill(&mut self, text: &str) {
         self.replace(text.to_owned());
         self.recalled = None;
@@ -132,7 +132,7 @@ impl LineEditor {
         EditorEvent::Changed
     }
 
-    /// The lines on the screen, behind `prompt`, and where the cursor stands in them.
+    /// The lines on the screen, after `prompt`, and the position of the cursor in them.
     pub(crate) fn view(
         &self,
         prompt: &str,
@@ -146,7 +146,7 @@ impl LineEditor {
         let mut cursor = CursorPosition { row: 0, column: indent };
         for (at, cell) in self.text.grapheme_indices(true).chain([(self.text.len(), "")]) {
             let cell_width = if cell == "\n" { 0 } else { width(cell) };
-            // The cursor behind a full row stands on the next one, where the next character will be.
+            // After a full row the cursor is on the next one, where the next character will be.
             if used + cell_width.max(usize::from(cell.is_empty() && at == self.cursor)) > room {
                 rows.push(String::new());
                 used = 0;
@@ -242,7 +242,7 @@ impl LineEditor {
         self.text[self.cursor..].graphemes(true).next().map_or(self.cursor, |cell| self.cursor + cell.len())
     }
 
-    /// Behind the line break that the cursor stands at, so that Ctrl-K at the end of a line joins it to the next.
+    /// Offset after the line break at the cursor, so that Ctrl-K at the end of a line joins it to the next.
     fn right_of_break(&self) -> usize {
         if self.text[self.cursor..].starts_with('\n') { self.cursor + 1 } else { self.cursor }
     }
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn tab_on_an_empty_line_walks_through_suggestions() {
+    fn tab_on_an_empty_line_cycles_through_suggestions() {
         let mut editor = LineEditor::new(vec!["/help".into()], vec!["say hi".into(), "你好".into()]);
         for expect in ["say hi", "你好", "say hi"] {
             typed(&mut editor, "⇥");
@@ -436,14 +436,14 @@ mod tests {
     }
 
     #[test]
-    fn a_paste_never_submits() {
+    fn paste_never_submits() {
         let mut editor = LineEditor::default();
         editor.paste("a\r\nb\rc");
         assert_eq!(editor.text, "a\nb\nc");
     }
 
     #[test]
-    fn the_view_wraps_and_places_the_cursor() {
+    fn view_wraps_lines_and_places_the_cursor() {
         let view = |text: &str, keys: &str| {
             let mut editor = LineEditor::default();
             editor.paste(text);

@@ -22,7 +22,7 @@ pub(crate) struct MarkdownStream {
     /// Bytes of `source` whose lines have been handed out.
     settled: usize,
     any_settled: bool,
-    /// The rest goes on in a code block whose first lines have been handed out: how such a block begins.
+    /// The opening of a code block that continues in the rest after its first lines were printed.
     inside_code: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl MarkdownStream {
         self.source.push_str(delta);
     }
 
-    /// Only the first `chars` characters stay; lines that have been handed out stay printed.
+    /// Keeps only the first `chars` characters; printed lines stay printed.
     pub(crate) fn truncate_chars(&mut self, chars: usize) {
         let end = self.source.char_indices().nth(chars).map_or(self.source.len(), |(at, _)| at);
         self.source.truncate(end.max(self.settled));
@@ -68,7 +68,7 @@ impl MarkdownStream {
         }
     }
 
-    /// Nothing more comes: the lines of everything not handed out so far.
+    /// Ends the text: returns the lines of everything not printed so far.
     pub(crate) fn finish(&mut self, columns: usize) -> Vec<StyledLine> {
         let lines = render(&self.rest(), columns);
         let lines = self.spaced(lines);
@@ -101,18 +101,18 @@ impl MarkdownStream {
     }
 }
 
-/// If a text is one fenced code block that is still open: its fence, and the end of its last finished line with
-/// something in it (empty lines at the end may turn out to be none of it).
+/// If a text is one fenced code block that is still open: its fence, and the end of its last finished line
+/// that is not empty (empty lines at the end may not belong to it).
 fn finished_code(source: &str) -> Option<(&str, usize)> {
     let fence = open_fence(source).filter(|(at, _)| *at == 0)?.1;
     let complete = &source[..source.rfind('\n').map_or(0, |at| at + 1)];
     let end = complete.trim_end_matches(['\n', ' ', '\t', '\r']).len();
     let end = end + complete[end..].find('\n').map_or(0, |at| at + 1);
-    // At least one line behind the opening one.
+    // At least one line after the opening one.
     (complete[..end].matches('\n').count() >= 2).then_some((fence, end))
 }
 
-/// A whole text at once.
+/// Renders a whole text.
 pub(crate) fn render(source: &str, columns: usize) -> Vec<StyledLine> {
     let blocks = render_blocks(Parser::new_ext(source, options()), columns);
     let mut lines = Vec::new();
@@ -125,7 +125,8 @@ pub(crate) fn render(source: &str, columns: usize) -> Vec<StyledLine> {
     lines
 }
 
-/// `ENABLE_SUBSCRIPT` tells one tilde from two: models write ranges (`10~20`), and strike through with two.
+/// `ENABLE_SUBSCRIPT` distinguishes one tilde from two: models write ranges (`10~20`), and strike through
+/// with two.
 fn options() -> Options {
     Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH
@@ -133,8 +134,8 @@ fn options() -> Options {
         | Options::ENABLE_TASKLISTS
 }
 
-/// Where the last top-level block begins, at the start of its line; 0 if there is at most one. The line in progress
-/// does not count: `|` alone ends a table, `| a |` continues it.
+/// Offset of the last top-level block, at the start of its line; 0 if there is at most one. The line in
+/// progress does not count: `|` alone ends a table, `| a |` continues it.
 fn last_block_start(source: &str) -> usize {
     let source = &source[..source.rfind('\n').map_or(0, |at| at + 1)];
     let mut depth = 0usize;
@@ -152,11 +153,12 @@ fn last_block_start(source: &str) -> usize {
             _ => {}
         }
     }
-    // An indented block's range begins behind its indentation, which it needs to be the same block again.
+    // An indented block's range begins after its indentation, which it needs to be parsed as the same block
+    // again.
     source[..last].rfind('\n').map_or(0, |at| at + 1)
 }
 
-/// Where the fenced code block begins that the source ends in, and its fence.
+/// Offset of the open fenced code block at the end of the source, and its fence.
 fn open_fence(source: &str) -> Option<(usize, &str)> {
     let mut open: Option<(usize, &str)> = None;
     let mut at = 0;
@@ -226,7 +228,7 @@ fn main() {
     }
 
     #[test]
-    fn a_page_reads_well() {
+    fn markdown_sample_renders_as_terminal_text() {
         check(
             SAMPLE,
             44,
@@ -271,7 +273,7 @@ old https://example.org
     }
 
     #[test]
-    fn a_table_too_wide_wraps_its_cells() {
+    fn wide_table_wraps_its_cells() {
         check(
             "| a | b |\n|---|---|\n| short | a cell that is much too long |",
             24,
@@ -285,7 +287,7 @@ old https://example.org
     }
 
     #[test]
-    fn one_tilde_is_a_tilde_and_two_strike_through() {
+    fn single_tilde_is_literal_and_two_strike_through() {
         for (source, expect, struck) in [
             ("价格在 10~20 元之间，重量 3~5 公斤。", "价格在 10~20 元之间，重量 3~5 公斤。", ""),
             ("Expect ~5 MB now and ~10 MB later.", "Expect ~5 MB now and ~10 MB later.", ""),
@@ -300,7 +302,7 @@ old https://example.org
     }
 
     #[test]
-    fn nothing_is_wider_than_the_screen() {
+    fn rendered_lines_fit_the_screen_width() {
         for columns in [12, 17, 30, 60] {
             for line in render(SAMPLE, columns) {
                 assert!(line.width() <= columns, "{columns}: {:?}", line.plain());
@@ -308,9 +310,9 @@ old https://example.org
         }
     }
 
-    // The incremental rendering shows in the end exactly what the whole shows at once, for every way to cut it.
+    // The final incremental rendering equals that of the whole text, for every way to cut it.
     #[test]
-    fn pieces_settle_to_the_whole() {
+    fn incremental_rendering_equals_the_whole() {
         let whole = render(SAMPLE, 44);
         let ends: Vec<usize> = SAMPLE.char_indices().map(|(at, _)| at).collect();
         for size in [1, 2, 3, 7, 50] {
@@ -331,7 +333,7 @@ old https://example.org
     }
 
     #[test]
-    fn a_long_code_block_settles_line_by_line() {
+    fn code_block_settles_line_by_line() {
         let mut stream = MarkdownStream::default();
         stream.push("Look:\n\n```rust\nlet a = 1;\nlet b");
         let plain = |lines: Vec<StyledLine>| lines.iter().map(StyledLine::plain).collect::<Vec<_>>();
@@ -343,7 +345,7 @@ old https://example.org
     }
 
     #[test]
-    fn half_written_markup_does_not_flicker() {
+    fn unfinished_markup_is_rendered_without_its_markers() {
         let open = |source: &str| {
             let mut stream = MarkdownStream::default();
             stream.push(source);

@@ -1,11 +1,11 @@
-//! Puts lines on the screen: what is settled is printed once, what is live below it is repainted.
+//! Paints lines on the screen: settled lines are printed once, live lines below them are repainted.
 //!
-//! It never uses the alternate screen and never touches what has scrolled away, so the terminal's own scrollback
-//! stays the record of the conversation.
+//! It never uses the alternate screen and never touches lines that have scrolled out of view, so the
+//! terminal's scrollback stays the record of the conversation.
 
 use super::text::{StyledLine, TextStyle};
 
-/// Where the terminal's cursor belongs, counted in the live lines.
+/// Position of the terminal's cursor, counted in the live lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CursorPosition {
     /// Index of the live line, from 0.
@@ -111,7 +111,7 @@ impl ScreenPainter {
         if nothing_to_do && cursor.is_none() {
             return String::new();
         }
-        // Synchronized output: terminals that know it show the frame at once, the others ignore it.
+        // Synchronized output: terminals that support it show the whole frame, the others ignore it.
         match cursor {
             Some(_) => format!("\x1b[?2026h\x1b[?25l{out}\x1b[?25h\x1b[?2026l"),
             None => format!("\x1b[?2026h\x1b[?25l{out}\x1b[?2026l"),
@@ -128,7 +128,7 @@ impl ScreenPainter {
         out
     }
 
-    /// Some painted line no longer fits: the terminal has wrapped it.
+    /// True if a painted line no longer fits: the terminal has wrapped it.
     fn reflowed(&self) -> bool {
         self.shown.iter().any(|line| line.width() > self.columns)
     }
@@ -206,14 +206,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unchanged_frame_writes_nothing() {
+    fn unchanged_frame_writes_nothing() {
         let mut painter = ScreenPainter::new(20, 10);
         assert!(!painter.frame(lines(&["a"]), lines(&["b"]), None).is_empty());
         assert_eq!(painter.frame(Vec::new(), lines(&["b"]), None), "");
     }
 
     #[test]
-    fn only_what_changed_is_repainted() {
+    fn only_changed_lines_are_repainted() {
         let mut painter = ScreenPainter::new(40, 10);
         painter.frame(Vec::new(), lines(&["first line", "second line", "spin 1"]), None);
         let out = painter.frame(Vec::new(), lines(&["first line", "second line", "spin 2"]), None);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn live_lines_never_scroll_away_before_they_are_final() {
+    fn live_lines_stay_on_screen_until_settled() {
         let mut painted = Painted::new(20, 5);
         painted.frame(&["0"], &["1", "2", "3"], &["0", "1", "2", "3"]);
         painted.frame(&[], &["1", "2", "3", "4", "5", "6"], &["0", "⋮ 3", "4", "5", "6"]);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_question_gives_way_to_a_short_answer() {
+    fn shorter_live_lines_replace_longer_ones() {
         let mut painted = Painted::new(20, 5);
         painted.frame(&[], &["?", "1", "2", "3", "4", "y/n"], &["⋮ 3", "3", "4", "y/n"]);
         painted.frame(&[], &["ok", "writing"], &["ok", "writing"]);
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cursor_sits_in_the_line_being_edited() {
+    fn cursor_is_placed_in_the_edited_line() {
         let mut painted = Painted::new(20, 10);
         let cursor = Some(CursorPosition { row: 1, column: 3 });
         let out = painted.painter.frame(lines(&["settled"]), lines(&["status", "> ab", "hint"]), cursor);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrower_terminal_is_repainted_without_remains() {
+    fn narrower_terminal_is_repainted_without_leftovers() {
         let mut painted = Painted::new(20, 10);
         painted.frame(
             &["settled"],

@@ -1,4 +1,4 @@
-//! The real terminal: what it can do, raw mode, keys. Whatever happens, it is left as it was found.
+//! The real terminal: capabilities, raw mode, keys. Its state is restored on every exit.
 
 use crossterm::event::{self, DisableBracketedPaste, EnableBracketedPaste, Event};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
@@ -8,9 +8,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Interval at which the key thread checks that somebody still listens.
+/// Interval at which the key thread checks that its receiver exists.
 const KEY_POLL: Duration = Duration::from_millis(250);
-/// Keys that may wait to be read: more than anybody types in a frame, less than a paste gone wrong.
+/// Capacity of the key queue: more than typing fills in a frame, less than an accidental paste.
 const KEYS_WAITING_MAX: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Drop for RawTerminal {
 }
 
 fn restore() {
-    // Nothing better can be done if the terminal is gone.
+    // Nothing better can be done if the terminal is closed.
     let _ = execute!(io::stdout(), DisableBracketedPaste, cursor::Show);
     let _ = disable_raw_mode();
 }
@@ -69,7 +69,7 @@ fn restore_on_panic() {
     });
 }
 
-/// Keys, pastes and resizes as they come, from a thread that ends when nobody listens.
+/// Keys, pastes and resizes as they arrive, from a thread that ends when the receiver is dropped.
 pub(crate) struct KeyReader {
     receiver: mpsc::Receiver<Event>,
     gate: Arc<TerminalLock>,
@@ -109,12 +109,12 @@ impl KeyReader {
         Ok(Self { receiver, gate })
     }
 
-    /// The next one; `None` if the terminal is gone.
+    /// The next event; `None` if the terminal is closed.
     pub(crate) async fn next(&mut self) -> Option<Event> {
         self.receiver.recv().await
     }
 
-    /// Lends the terminal, as it was found, to something else that reads from it; `clear` takes off what stands there.
+    /// Lends the terminal, in its original state, to another reader; `clear` removes the live lines.
     pub(crate) async fn lend<T: Send + 'static>(
         &self,
         run: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -151,7 +151,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes a frame at once.
+/// Writes and flushes a frame.
 pub(crate) fn write_frame(frame: &str) -> io::Result<()> {
     if frame.is_empty() {
         return Ok(());

@@ -18,7 +18,7 @@ pub(crate) enum TextColor {
     Yellow,
     /// Headings and the prompt.
     Magenta,
-    /// Code, names and whatever is under way.
+    /// Code, names and activity.
     Cyan,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct TextStyle {
 }
 
 impl TextStyle {
-    /// As the terminal has it.
+    /// The terminal's default.
     pub(crate) const PLAIN: TextStyle = TextStyle {
         ink: TextColor::Plain,
         bold: false,
@@ -46,7 +46,7 @@ impl TextStyle {
         underline: false,
         strike: false,
     };
-    /// Fainter: what is there but not the point.
+    /// Fainter: secondary text.
     pub(crate) const DIM: TextStyle = TextStyle { dim: true, ..TextStyle::PLAIN };
     /// Heavier: names.
     pub(crate) const BOLD: TextStyle = TextStyle { bold: true, ..TextStyle::PLAIN };
@@ -55,7 +55,7 @@ impl TextStyle {
         TextStyle { ink, ..TextStyle::PLAIN }
     }
 
-    /// In a color and heavier.
+    /// A bold style in a color.
     pub(crate) const fn bold_ink(ink: TextColor) -> TextStyle {
         TextStyle { ink, bold: true, ..TextStyle::PLAIN }
     }
@@ -65,16 +65,17 @@ impl TextStyle {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct StyledSpan {
     pub(crate) text: String,
-    /// Its look.
+    /// Style of the text.
     pub(crate) style: TextStyle,
 }
 
-/// One line, not yet wrapped or already fitting.
+/// One line, either unwrapped or fitted to a width.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct StyledLine(pub(crate) Vec<StyledSpan>);
 
 impl StyledLine {
-    /// A line in one style. What nobody would see becomes visible: nothing a model or tool says may steer the terminal.
+    /// A line in one style. Invisible characters are spelled out, and control characters of models and tools
+    /// cannot affect the terminal.
     pub(crate) fn new(text: &str, style: TextStyle) -> Self {
         let mut line = StyledLine::default();
         line.push(text, style);
@@ -93,7 +94,7 @@ impl StyledLine {
         }
     }
 
-    /// The same line after other spans.
+    /// The line after other spans.
     pub(crate) fn after(&self, head: &StyledLine) -> StyledLine {
         let mut line = head.clone();
         for span in &self.0 {
@@ -160,8 +161,8 @@ impl StyledLine {
         line
     }
 
-    /// Broken into lines of at most `columns`: at spaces, between wide characters, and inside a word only if the
-    /// word alone is too long.
+    /// Wraps into lines of at most `columns`: at spaces, between wide characters, and inside a word only if
+    /// the word alone is too long.
     pub(crate) fn wrapped(&self, columns: usize) -> Vec<StyledLine> {
         let columns = columns.max(2);
         if self.width() <= columns {
@@ -188,7 +189,7 @@ impl StyledLine {
     }
 }
 
-/// Where the line that begins at `start` ends.
+/// End of the line that begins at `start`.
 fn line_end(cells: &[(&str, TextStyle)], start: usize, columns: usize) -> usize {
     let mut used = 0;
     let mut may_break = start;
@@ -205,7 +206,7 @@ fn line_end(cells: &[(&str, TextStyle)], start: usize, columns: usize) -> usize 
     cells.len()
 }
 
-/// Never in front of closing punctuation nor behind opening brackets (the simple half of JIS X 4051).
+/// False before closing punctuation and after opening brackets (the simple half of JIS X 4051).
 fn can_break(before: &str, after: &str) -> bool {
     const CLOSING: &str = "，。！？、；：）」』】》〉”’…,.!?;:)]}%";
     const OPENING: &str = "（「『【《〈“‘([{";
@@ -221,12 +222,13 @@ pub(crate) fn width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// The text with spaces behind it, up to this many columns.
+/// The text padded with spaces to this many columns.
 pub(crate) fn padded(text: &str, columns: usize) -> String {
     format!("{text}{}", " ".repeat(columns.saturating_sub(width(text))))
 }
 
-/// A line of a text for the terminal: no text from outside may move the cursor, set a title or turn what stands around it.
+/// A line of a text for the terminal: text from outside must not move the cursor, set a title or reverse the
+/// surrounding text.
 pub(crate) fn escape_controls(text: &str) -> String {
     visible::escape_piece(text).replace('\t', "    ").replace('\n', "\\n").replace('\r', "\\r")
 }
@@ -251,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_wraps_wider_than_asked() {
+    fn wrapped_lines_fit_the_given_width() {
         for columns in 2..30 {
             for line in wrapped("The 北京 weather，(today) is 👩‍👩‍👧 fine; a-very-long-word-indeed 。", columns)
             {
@@ -261,14 +263,14 @@ mod tests {
     }
 
     #[test]
-    fn truncation_shows_that_something_is_missing() {
+    fn truncated_line_ends_with_an_ellipsis() {
         assert_eq!(StyledLine::new("abcdef", TextStyle::PLAIN).truncated(4).plain(), "abc…");
         assert_eq!(StyledLine::new("北京天气", TextStyle::PLAIN).truncated(5).plain(), "北京…");
         assert_eq!(StyledLine::new("abcd", TextStyle::PLAIN).truncated(4).plain(), "abcd");
     }
 
     #[test]
-    fn no_text_can_steer_the_terminal() {
+    fn terminal_control_characters_are_escaped() {
         assert_eq!(
             StyledLine::new("a\x1b]0;title\x07\u{9b}2J\tb", TextStyle::PLAIN).plain(),
             "a\\u001b]0;title\\u0007\\u009b2J    b"

@@ -3,11 +3,11 @@
 use super::text::width;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Rows of text with a cursor. Rows that scroll away are kept, as a terminal's scrollback keeps them.
+/// Rows of text with a cursor. Rows that scroll off are stored, as in a terminal's scrollback.
 pub(crate) struct VirtualScreen {
     columns: usize,
     rows: usize,
-    /// Everything ever printed; the last `rows` of it are on the screen.
+    /// All rows ever printed; the last `rows` of them are on the screen.
     text: Vec<Vec<String>>,
     row: usize,
     column: usize,
@@ -55,7 +55,7 @@ impl VirtualScreen {
         }
     }
 
-    /// Every row down to the last with something on it, trailing spaces cut.
+    /// Every row down to the last one with text, without trailing spaces.
     pub(crate) fn lines(&self) -> Vec<String> {
         let mut lines: Vec<String> = self.text.iter().map(|row| row.concat().trim_end().to_owned()).collect();
         while lines.last().is_some_and(String::is_empty) {

@@ -1,4 +1,4 @@
-//! `throughline tools prompt`: what an agent is told, and what it costs.
+//! `throughline tools prompt`: the system prompt of an agent, and its cost in tokens.
 
 use crate::args::ModelArgs;
 use crate::exit::{CliExit, CommandResult};
@@ -21,7 +21,7 @@ pub(crate) async fn run(choice: &ModelArgs, protocol: Option<&str>, json: bool) 
     };
     let tools = ToolSources::open(choice, &settings).await?;
     let agent = settings.agents.get(&settings.agent).ok_or_else(messages::no_agent)?;
-    // Somebody who names a protocol wants to see text.
+    // A protocol without a mode implies text mode.
     let mode = protocol.filter(|_| choice.mode.is_none()).map(|_| ToolMode::Text);
     let offer = agent
         .select_tools(&tools.registry(), &settings.user, mode, protocol)

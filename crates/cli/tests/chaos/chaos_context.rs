@@ -1,4 +1,4 @@
-//! Everything that outlives the server: the folder with its store, the model, the ledger, the people.
+//! Everything that outlives the server: the folder with its store, the model, the ledger, the viewers.
 
 use crate::check::{self, Broken, Told};
 use crate::ledger::Ledger;
@@ -25,10 +25,10 @@ pub struct ChaosContext {
 
 /// A turn, and who watches it.
 pub struct Turn {
-    /// In the keys of its effects.
+    /// Name of the turn, part of the keys of its effects.
     pub name: String,
     pub viewers: Vec<(By, Arc<Mutex<Saw>>)>,
-    /// The log, as somebody sees it who comes when the turn is over; `None` = it is not.
+    /// The log, as read by a client after the end of the turn; `None` = it has not ended.
     pub logged: Option<Saw>,
     watching: Vec<JoinHandle<()>>,
     running: Option<JoinHandle<String>>,
@@ -39,7 +39,7 @@ impl ChaosContext {
         Self::keeping_in(None).await
     }
 
-    /// With the turns in this database, if one is named.
+    /// Creates the context, with the turns in this database if one is given.
     pub async fn keeping_in(database: Option<&str>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let upstream = FakeUpstream::start(model::reply).await.unwrap();
@@ -68,8 +68,8 @@ impl ChaosContext {
         Self { folder, address, ledger, upstream, turns: Vec::new() }
     }
 
-    /// Begins a turn, with a viewer of each kind; the number says which one. It may have to be begun several times, under
-    /// one key.
+    /// Starts a turn, with a viewer of each kind; the index selects the viewers. The request may be repeated,
+    /// under one idempotency key.
     pub async fn begin_turn(&mut self) -> usize {
         let name = format!("t{}", self.turns.len());
         let (address, key) = (self.address, name.clone());
@@ -92,7 +92,7 @@ impl ChaosContext {
         self.turns.len() - 1
     }
 
-    /// Sees to it that so many turns run.
+    /// Keeps `at_once` turns running.
     pub async fn keep_running(&mut self, at_once: usize) {
         let running = self.turns.iter().filter(|turn| !turn.is_over()).count();
         for _ in running..at_once {
@@ -128,7 +128,7 @@ impl ChaosContext {
         timeout(PATIENCE, is_ready).await.expect("the server takes over all turns");
     }
 
-    /// Waits until the history of calls says of every turn what its viewers saw, for a bounded time.
+    /// Waits, for a bounded time, until the history of calls agrees with the viewers of every turn.
     pub async fn history_is_whole(&self) -> Result<(), Broken> {
         let mut expected = BTreeSet::new();
         self.turns.iter().for_each(|turn| expected.extend(check::ended_calls(turn)));
@@ -178,7 +178,7 @@ impl ChaosContext {
         last.viewers.iter().map(|(_, saw)| seen(saw)).min().unwrap_or(0)
     }
 
-    /// Effects that the last turn has had so far.
+    /// Number of effects that the last turn has had so far.
     pub fn effects_of_last_turn(&self) -> u32 {
         self.ledger.count_of(&format!("{}-", self.turns.last().expect("a turn runs").name))
     }
@@ -207,10 +207,10 @@ impl Turn {
     }
 }
 
-/// A port of our own for as long as the test runs: whoever comes back finds the server there.
+/// A fixed port for the duration of the test: clients that reconnect find the server there.
 ///
-/// Below those that a system gives to whoever wants any (from 32768 on Linux): while the server is dead, one of those would
-/// become somebody else's, or the near end of the very connection that looks for it.
+/// The port is below the ephemeral range (from 32768 on Linux): while the server is dead, an ephemeral one
+/// could be assigned to another program, or as the local port of the connection that looks for the server.
 fn own_address() -> SocketAddr {
     const PORTS: std::ops::Range<u16> = 20_000..30_000;
     static WORLDS: AtomicU32 = AtomicU32::new(0);
@@ -222,7 +222,7 @@ fn own_address() -> SocketAddr {
     addresses.find(|address| std::net::TcpListener::bind(address).is_ok()).expect("a free port")
 }
 
-/// Asks until the server says which turn it is; the key makes it one turn, however often it is asked for.
+/// Repeats the request until the server returns the turn's id; the idempotency key makes it one turn.
 async fn begin(address: SocketAddr, name: String) -> String {
     let body = json!({ "input": [{ "type": "text", "text": format!("Do turn {name}") }] });
     let client = client();

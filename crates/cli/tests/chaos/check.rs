@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 
-/// A promise that was not kept.
+/// A violated guarantee.
 #[derive(Debug)]
 pub enum Broken {
     /// An event was lost, doubled, changed or out of order at a viewer.
     Events(String),
-    /// A tool ran twice, or its end was told wrongly.
+    /// A tool ran twice, or its outcome was reported wrongly.
     Effects(String),
-    /// A turn did not come to its end.
+    /// A turn did not end.
     Turn(String),
-    /// The history of calls does not say what the log says.
+    /// The history of calls differs from the log.
     History(String),
-    /// The model was asked for something that no upstream takes.
+    /// The model received a request that no upstream accepts.
     Model(String),
 }
 
@@ -132,7 +132,8 @@ pub fn so_far(turn: &Turn, ledger: &Ledger) -> Result<(), Broken> {
         let mut due = 1;
         for event in &saw.events {
             let seq = event["seq"].as_u64().unwrap_or(0);
-            // A delta may stand for those before it. That it has their text is seen beside others'.
+            // A delta may replace those before it. Comparing it with other viewers shows that it has their
+            // text.
             if seq < due || seq > due && delta_field(event).is_none() {
                 return Err(Broken::Events(format!("{who}: {seq} where {due} was due")));
             }
@@ -140,7 +141,7 @@ pub fn so_far(turn: &Turn, ledger: &Ledger) -> Result<(), Broken> {
         }
         seen.push(merged(saw.events));
     }
-    // Who comes back late finds its number in the log again, of whatever event, and is told nothing.
+    // A late client finds its position in the log again, at any event, and gets no resync.
     if let Some(logged) = &turn.logged {
         if let Some(strange) = &logged.strange {
             return Err(Broken::Events(format!("{} when it is over: {strange}", turn.name)));
@@ -171,7 +172,7 @@ pub fn so_far(turn: &Turn, ledger: &Ledger) -> Result<(), Broken> {
     Ok(())
 }
 
-/// Each call of a turn with how it ended, as its viewers saw it.
+/// Each call of a turn with its outcome, as its viewers saw it.
 pub fn ended_calls(turn: &Turn) -> BTreeSet<(String, String)> {
     let saw = turn.viewers[0].1.lock().unwrap();
     let ended = saw.events.iter().filter(|event| event["type"] == "tool_result");
@@ -203,13 +204,13 @@ pub fn whole(turn: &Turn, ledger: &Ledger, told: &mut Told) -> Result<(), Broken
     calls(name, events, ledger, told)
 }
 
-/// Each call has one end, and that end says what happened.
+/// Each call has one outcome, and that is the truth.
 fn calls(name: &str, events: &[Value], ledger: &Ledger, told: &mut Told) -> Result<(), Broken> {
     let mut keys: HashMap<&str, &str> = HashMap::new();
     let mut ends: HashMap<&str, &str> = HashMap::new();
     let mut done: HashMap<&str, u32> = HashMap::new();
     let mut steps: HashMap<&str, &Value> = HashMap::new();
-    // Calls of a reply that died with the server are asked for anew; nobody needs to run them again.
+    // Calls of a reply that died with the server are requested again; the old ones need not run.
     let taken_back: Vec<&Value> = events
         .iter()
         .filter(|event| event["type"] == "block_superseded")
@@ -249,7 +250,7 @@ fn calls(name: &str, events: &[Value], ledger: &Ledger, told: &mut Told) -> Resu
                 told.unknown += 1;
                 told.unknown_happened += happened.min(1);
             }
-            // The reply that asked for it died with the server: the next one asks anew.
+            // The reply that requested it died with the server: the next one requests it again.
             "not_started" => continue,
             other => return Err(Broken::Effects(format!("{name}: {key} ended as {other}"))),
         }
@@ -269,7 +270,7 @@ fn calls(name: &str, events: &[Value], ledger: &Ledger, told: &mut Told) -> Resu
             return Err(Broken::Effects(what));
         }
     }
-    // Whatever was done is told: as done, or as not known.
+    // Every effect is reported: as done, or as unknown.
     for (tool, _, _) in TOOLS.iter().filter(|(_, _, again)| *again == Again::MustNot) {
         for number in 1..=2 {
             let key = format!("{name}-{tool}-{number}");
@@ -285,7 +286,7 @@ fn calls(name: &str, events: &[Value], ledger: &Ledger, told: &mut Told) -> Resu
 }
 
 #[test]
-fn merged_deltas_are_the_deltas_that_others_saw() {
+fn merged_deltas_compare_equal_to_single_deltas() {
     let delta = |seq: u64, text: &str| json!({ "type": "content_delta", "step": 1, "block": 0, "seq": seq, "text": text });
     let end = json!({ "type": "block_end", "step": 1, "block": 0, "seq": 4 });
     let each = merged(vec![delta(1, "a"), delta(2, "b"), delta(3, "c"), end.clone()]);

@@ -1,4 +1,4 @@
-//! The world that tools change: a server of its own that notes each effect and outlives every crash.
+//! The system that tools change: a separate server that records each effect and outlives every crash.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -39,7 +39,7 @@ impl Ledger {
         self.0.lock().unwrap().values().sum()
     }
 
-    /// `POST /<key>`: one request a connection. Whoever asks may be dead before the answer.
+    /// Serves `POST /<key>`, one request per connection. The client may be dead before the answer.
     async fn serve(self, mut socket: TcpStream) {
         let mut request = Vec::new();
         let mut piece = [0; 1024];

@@ -1,8 +1,8 @@
 //! The server is killed with `kill -9` and started again while turns run and people watch them.
 //!
-//! Whatever happens, each viewer sees each event once and in order, no tool that changes something runs twice, and a call
-//! whose end nobody knows is called `unknown`. The short forms run with all tests; `THROUGHLINE_CHAOS=long` makes them the
-//! proof of `cargo xtask verify --only chaos`.
+//! In every case each viewer sees each event once and in order, no tool with side effects runs twice, and a
+//! call whose outcome is not known is reported as `unknown`. The short forms run with all tests;
+//! `THROUGHLINE_CHAOS=long` makes them the proof of `cargo xtask verify --only chaos`.
 
 #![cfg(unix)]
 
@@ -22,7 +22,7 @@ use server::{PATIENCE, Place, Server};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// The nine places between "arguments complete" and the end of a turn.
+/// The nine points between complete arguments and the end of a turn.
 const PLACES: [&str; 9] = [
     "durable:tool_input",
     "appending:tool_start",
@@ -46,7 +46,7 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 #[test]
-fn killed_at_each_of_nine_places_the_message_goes_on() {
+fn killed_at_each_fail_point_every_turn_completes() {
     let times = if is_long() { 20 } else { 1 };
     runtime().block_on(async {
         let mut world = ChaosContext::new().await;
@@ -85,7 +85,7 @@ fn killed_at_random_under_load_no_viewer_loses_an_event() {
 }
 
 #[test]
-fn killed_at_random_with_turns_in_postgresql_no_viewer_loses_an_event() {
+fn killed_at_random_on_postgresql_no_viewer_loses_an_event() {
     let Some(cluster) = cluster::Cluster::shared() else { return };
     let (kills, at_once) = if is_long() { (40, 20) } else { (3, 4) };
     runtime().block_on(async {
@@ -96,7 +96,7 @@ fn killed_at_random_with_turns_in_postgresql_no_viewer_loses_an_event() {
 }
 
 #[test]
-fn the_test_notices_that_events_are_shown_before_they_are_logged() {
+fn events_shown_before_they_are_logged_are_detected() {
     let is_shown = |world: &ChaosContext, nth| world.shown_to_all("tool_input") >= nth;
     match killed_without("log_first", "durable:tool_input", is_shown) {
         Ok(told) => panic!("nothing was noticed: {told}"),
@@ -105,7 +105,7 @@ fn the_test_notices_that_events_are_shown_before_they_are_logged() {
 }
 
 #[test]
-fn the_test_notices_that_tools_start_without_an_intent() {
+fn tool_start_without_an_intent_is_detected() {
     // The third call is the first that changes something.
     let is_done = |world: &ChaosContext, nth| world.effects_of_last_turn() >= nth;
     match killed_without("intent_first", "appending:tool_start", is_done) {
@@ -114,8 +114,8 @@ fn the_test_notices_that_tools_start_without_an_intent() {
     }
 }
 
-/// Turns under a server that leaves out a rule and stands still at this place: at the first call that comes by, and at the
-/// next ones. It is killed as soon as has happened what the rule forbids.
+/// Runs turns on a server with one rule disabled and a pause at this point, at the first call that reaches it
+/// and at the next ones. The server is killed as soon as the forbidden effect has happened.
 fn killed_without(
     rule: &str,
     name: &'static str,
@@ -141,14 +141,15 @@ fn killed_without(
     })
 }
 
-/// Turns run `at_once`, the server is killed so often, then everything is seen to its end and checked.
+/// Runs `at_once` turns in parallel, kills the server `kills` times, then follows all turns to their end and
+/// checks them.
 async fn random_kills(mut world: ChaosContext, kills: u32, at_once: usize) -> Result<check::Told, Broken> {
     let mut random = chaos_context::Random::new(0x5eed);
     let mut server = Server::start(&world).await;
     for kill in 0..kills {
         world.keep_running(at_once).await;
-        // One is killed wherever it is, perhaps on its way up. The next one has taken over all turns by then: with all of them
-        // killed on their way up, as on a slow machine, nobody would be served.
+        // The server is killed at any moment, perhaps during its start. The next one is allowed to take over
+        // all turns: if all were killed during their start, as on a slow machine, no client would be served.
         if kill % 2 == 1 {
             world.is_served().await;
         }
@@ -160,7 +161,7 @@ async fn random_kills(mut world: ChaosContext, kills: u32, at_once: usize) -> Re
     }
     world.all_seen_to_their_end().await;
     server.kill().await;
-    // Turns that ended a moment before are told apart by nobody but the store.
+    // Only the store can distinguish turns that ended a moment before.
     let server = Server::start(&world).await;
     world.history_is_whole().await?;
     server.kill().await;

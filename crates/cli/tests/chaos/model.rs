@@ -1,4 +1,5 @@
-//! A model that answers each turn the same way, however often it is asked, and tools that leave a trace outside.
+//! A model that answers each turn the same way, however often it is called, and tools that leave a record
+//! outside.
 
 use serde_json::json;
 use throughline_testkit::{ModelScript, ReplyPace, SeenRequest};
@@ -21,7 +22,7 @@ pub enum Again {
 /// Text of the last step.
 pub const LAST_WORDS: &str = "That was all of it.";
 
-/// Three steps: look, set and write; then send and write once more; then the last words.
+/// Three steps: look, set and write; then send and write once more; then the final text.
 pub fn reply(seen: &SeenRequest) -> ModelScript {
     let turn = seen.user_text().split_whitespace().last().unwrap_or_default().to_owned();
     let call = |script: ModelScript, tool: &str, number: u32| {

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 /// Time limit for anything on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Where the process dies by itself, and at which time that it comes by.
+/// Point at which the process kills itself, at the `nth` time that it is reached.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
     pub name: &'static str,
@@ -34,12 +34,13 @@ impl Server {
         Self::started(world, &[]).await
     }
 
-    /// One that is gone when it comes by this place.
+    /// Starts a server that dies when it reaches this point.
     pub async fn dying_at(world: &ChaosContext, place: Place) -> Self {
         Self::started(world, &[("THROUGHLINE_DIE_AT", &place.to_string())]).await
     }
 
-    /// One that leaves out a rule, and of which one part stands still at this place while the others go on.
+    /// Starts a server with a disabled rule, one part of which pauses at this point while the others
+    /// continue.
     pub async fn standing_at(world: &ChaosContext, place: Place, left_out: &str) -> Self {
         let place = place.to_string();
         Self::started(world, &[("THROUGHLINE_STANDS_AT", &place), ("THROUGHLINE_LEAVES_OUT", left_out)]).await
@@ -70,7 +71,7 @@ impl Server {
             }
             false
         };
-        // A server that dies on its way up is found out by whoever waits for its death.
+        // A server that dies during its start is detected by the caller that waits for its death.
         let came_up = timeout(PATIENCE, ready).await.expect("the server starts");
         if !came_up && failing.is_empty() {
             panic!("the server does not start: {}", world.stderr());
@@ -78,7 +79,7 @@ impl Server {
         Self { child }
     }
 
-    /// Waits until it has died by itself.
+    /// Waits until it has died at its crash point.
     pub async fn dies(mut self) -> bool {
         timeout(PATIENCE, self.child.wait()).await.is_ok()
     }

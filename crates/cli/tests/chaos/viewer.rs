@@ -1,4 +1,4 @@
-//! Whoever watches: comes back with the number of the last event that was seen, as often as it takes.
+//! A viewer: it reconnects with the number of its last event, as often as necessary.
 
 use crate::server::PATIENCE;
 use futures_util::{SinkExt, StreamExt};
@@ -22,7 +22,7 @@ pub enum By {
 pub struct Saw {
     pub events: Vec<Value>,
     pub connections: u32,
-    /// Something that must not come: a resync, an error, an end that is none.
+    /// An unexpected item: a resync, an error, an invalid end.
     pub strange: Option<String>,
 }
 
@@ -36,7 +36,7 @@ impl Saw {
     }
 }
 
-/// Watches a turn to its end; what it sees can be looked at meanwhile.
+/// Follows a turn to its end; `saw` can be read in the meantime.
 pub async fn watch(address: SocketAddr, turn: String, by: By, saw: Arc<Mutex<Saw>>) {
     let mut patience = Instant::now() + PATIENCE;
     loop {
@@ -57,7 +57,7 @@ pub async fn watch(address: SocketAddr, turn: String, by: By, saw: Arc<Mutex<Saw
             saw.lock().unwrap().strange = Some(format!("nothing behind event {before}"));
             return;
         }
-        // The server is dead or starting; who came back at once would only find its port closed.
+        // The server is dead or starting; an immediate reconnect would only find its port closed.
         sleep(Duration::from_millis(25)).await;
     }
 }
@@ -70,7 +70,7 @@ fn strange(saw: &Mutex<Saw>, what: String) {
     saw.lock().unwrap().strange = Some(what);
 }
 
-/// Connects directly, whatever proxy the machine has.
+/// A client that ignores the machine's proxy settings.
 pub fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().tls_certs_only([]).build().unwrap()
 }

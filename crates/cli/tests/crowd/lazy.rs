@@ -20,7 +20,7 @@ pub struct Lazy {
 }
 
 impl Lazy {
-    /// Asks for the events of a turn, and takes none of them.
+    /// Requests the events of a turn, and reads none of them.
     pub async fn open(server: &Server, turn: &str, by: By) -> Self {
         let mut socket = TcpStream::connect(server.address).await.unwrap();
         // While it takes nothing Linux may drop the reset (seen with 6.18), but not the one that answers a probe.
@@ -77,7 +77,8 @@ impl Lazy {
         let mut saw = Saw::default();
         match self.by {
             By::Sse => {
-                // The lengths of chunks stand on lines of their own, or in one that is left out with all behind it.
+                // The lengths of chunks are on separate lines, or inside a frame, which is skipped with the
+                // rest.
                 let text = String::from_utf8_lossy(&bytes);
                 for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
                     let before = saw.last();

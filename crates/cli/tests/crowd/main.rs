@@ -1,8 +1,8 @@
-//! Crowds of viewers on the server as people run it: a thousand that come back at once, a hundred that never read.
+//! Crowds of viewers on the real server: a thousand that reconnect together, a hundred that never read.
 //!
-//! These measurements need the real process: its memory, what the kernel holds for it, and how late the events of others
-//! are. The short forms run with all tests and judge no figure; `THROUGHLINE_CROWD=long` makes them the proof of
-//! `cargo xtask verify --only viewers`.
+//! These measurements need the real process: its memory, the kernel's buffers for it, and the delay of other
+//! viewers' events. The short forms run with all tests and judge no figure; `THROUGHLINE_CROWD=long` makes
+//! them the proof of `cargo xtask verify --only viewers`.
 
 #![cfg(target_os = "linux")]
 
@@ -26,7 +26,7 @@ fn is_long() -> bool {
     std::env::var("THROUGHLINE_CROWD").is_ok_and(|form| form == "long")
 }
 
-/// One that runs beside another would be measured with it.
+/// Two tests in parallel would measure each other.
 static ONE_AT_A_TIME: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -42,11 +42,11 @@ fn lasted(saw: &Saw) -> i64 {
 }
 
 #[test]
-fn a_crowd_that_comes_back_at_once_sees_everything_and_slows_nothing() {
+fn simultaneous_reconnects_lose_no_event() {
     let (crowd, events, per_second) = if is_long() { (1_000, 200, 20) } else { (60, 90, 30) };
     runtime().block_on(async {
         let _alone = ONE_AT_A_TIME.lock().await;
-        // Who comes back may be there before the server has seen that its former connection is gone.
+        // A client may reconnect before the server has detected that its former connection is closed.
         let server = Server::start(&format!("streams_per_key_max = {}\n", 3 * crowd)).await;
         let run = format!("run {events} {per_second} 20");
         let turn = server.turn(&run).await;
@@ -122,7 +122,7 @@ struct Round {
     cut_after: Vec<(By, Duration)>,
 }
 
-/// A turn with so many viewers that never read, and then another one that some follow.
+/// Runs a turn with `lazies` viewers that never read, and then another one with viewers that read.
 async fn round(server: &Server, lazies: usize, beat: &str, burst: &str) -> Round {
     let noisy = server.turn(burst).await;
     let by = |number: usize| if number.is_multiple_of(2) { By::Sse } else { By::WebSocket };
@@ -152,7 +152,7 @@ async fn round(server: &Server, lazies: usize, beat: &str, burst: &str) -> Round
     }
     for (lazy, after) in timeout(PATIENCE, cuts).await.expect("all are cut").unwrap() {
         round.cut_after.push((lazy.by, after));
-        // It goes on where it was, and has the whole text in the end.
+        // It continues from its position, and has the whole text in the end.
         let mut saw = lazy.taken().await;
         assert!(!saw.ended, "it cannot have seen everything");
         saw.append(viewer::watch(server, &noisy, lazy.by, saw.last(), u64::MAX).await);
@@ -169,7 +169,7 @@ async fn round(server: &Server, lazies: usize, beat: &str, burst: &str) -> Round
 }
 
 #[test]
-fn viewers_that_never_read_cost_little_harm_nobody_and_lose_nothing() {
+fn stalled_viewers_use_little_memory_and_lose_no_event() {
     // Deltas of the burst: more than the kernel takes, and less than `viewer_backlog_bytes_max`.
     let (rounds, lazies, beats, stall_ms) =
         if is_long() { (3, 100, 600, 10_000) } else { (1, 6, 100, 1_000) };
@@ -195,7 +195,7 @@ fn viewers_that_never_read_cost_little_harm_nobody_and_lose_nothing() {
             let values = sorted(of, rounds);
             values[values.len() / 2]
         };
-        // The calmest round of each: what other programs of the machine do meanwhile is in the others.
+        // The calmest round of each: the others include the load of other programs.
         let mut p99 = |round: &mut Round| per_cent(&mut round.latencies_ms).p99;
         let (p99_without, p99_with) = (sorted(&mut p99, &mut without)[0], sorted(&mut p99, &mut with)[0]);
         let each = |total: f64| total / lazies as f64 / 1_024.0;

@@ -5,13 +5,13 @@ use std::time::Instant;
 
 static BEGAN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
-/// In what the kernel counts memory of sockets.
+/// Page size, the unit in which the kernel counts memory of sockets.
 static PAGE_BYTES: LazyLock<u64> = LazyLock::new(|| {
     let maps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     number_behind(&maps, "KernelPageSize:") * 1_024
 });
 
-/// Microseconds since this program first asked.
+/// Microseconds since the first call.
 pub fn micros() -> u64 {
     u64::try_from(BEGAN.elapsed().as_micros()).unwrap_or(u64::MAX)
 }
@@ -35,7 +35,7 @@ impl Memory {
         Self { process: kib * 1_024, sockets: pages * *PAGE_BYTES }
     }
 
-    /// The larger of both, each by itself.
+    /// The maximum of both, for each figure.
     pub fn or_more(self, other: Self) -> Self {
         Self { process: self.process.max(other.process), sockets: self.sockets.max(other.sockets) }
     }
@@ -46,7 +46,7 @@ fn number_behind(text: &str, name: &str) -> u64 {
     rest.split(|c: char| !c.is_ascii_digit()).next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
 }
 
-/// Places in a distribution.
+/// Percentiles of a distribution.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PerCent {
     pub p50: f64,
@@ -60,7 +60,7 @@ pub fn per_cent(values: &mut [f64]) -> PerCent {
     PerCent { p50: at(0.5).copied().unwrap_or(0.0), p99: at(0.99).copied().unwrap_or(0.0) }
 }
 
-/// So many digits behind the point.
+/// Rounds to this many decimals.
 pub fn round_to(value: f64, digits: usize) -> String {
     format!("{value:.digits$}")
 }

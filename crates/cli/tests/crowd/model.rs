@@ -1,5 +1,5 @@
-//! A model that says when it says something: `run EVENTS PER_SECOND BYTES` as the last thing that the user said; 0 a second is
-//! as fast as it is taken.
+//! A model whose events carry their time: `run EVENTS PER_SECOND BYTES` as the last user message; 0 per
+//! second is as fast as possible.
 
 use crate::measure::micros;
 use std::net::SocketAddr;
@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, sleep_until};
 
-/// Answers for ever.
+/// Answers in an endless loop.
 pub async fn start() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -50,7 +50,7 @@ async fn answer(socket: TcpStream) -> std::io::Result<()> {
     socket.write_all(head.as_bytes()).await?;
     let (began, padding) = (Instant::now(), "x".repeat(bytes));
     for event in 0..events {
-        // 0 a second = all at once.
+        // 0 per second: without pauses.
         if let Some(due) = (event * 1_000_000).checked_div(per_second) {
             sleep_until(began + Duration::from_micros(due)).await;
         }

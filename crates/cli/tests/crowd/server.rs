@@ -1,4 +1,4 @@
-//! `throughline serve` as a process, with a model that says when it says something.
+//! `throughline serve` as a process, with a model whose events carry their time.
 
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// With these lines in the limits of its configuration.
+    /// Starts with these lines in the limits of its configuration.
     pub async fn start(limits: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let upstream = crate::model::start().await;
@@ -75,7 +75,7 @@ impl Server {
         self.pid
     }
 
-    /// Begins a turn that says this; its id.
+    /// Starts a turn with this text; returns its id.
     pub async fn turn(&self, text: &str) -> String {
         let body = json!({"input": [{"type": "text", "text": text}]});
         let request = self.client.post(format!("http://{}/v1/turns", self.address)).json(&body);

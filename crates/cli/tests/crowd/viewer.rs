@@ -1,4 +1,4 @@
-//! Whoever watches and reads: what they see, and how late.
+//! Viewers that read: the events that they see, and their delay.
 
 use crate::measure::micros;
 use crate::server::{PATIENCE, Server};
@@ -20,14 +20,14 @@ pub enum By {
 #[derive(Clone, Debug, Default)]
 pub struct Saw {
     pub seqs: Vec<u64>,
-    /// When each event was made, in milliseconds since 1970.
+    /// Time at which each event was created, in milliseconds since 1970.
     pub times: Vec<i64>,
     /// Latency of the model's text, in microseconds.
     pub latencies_us: Vec<u64>,
     /// Text of the model.
     pub text: String,
     pub ended: bool,
-    /// When the first event came.
+    /// Time at which the first event arrived.
     pub first_at: Option<Instant>,
 }
 
@@ -49,8 +49,8 @@ impl Saw {
         self.seqs.last().copied().unwrap_or(0)
     }
 
-    /// Each event came once and in order. On a machine that does other things a viewer may be held up, and then gets
-    /// neighbors joined: what they add up to must be compared, too.
+    /// True if each event arrived once and in order. On a busy machine a viewer may lag, and then gets merged
+    /// deltas: their text must be compared, too.
     pub fn is_in_order(&self) -> bool {
         if crate::is_long() {
             return self.seqs.iter().copied().eq(1..=self.last());
@@ -58,7 +58,7 @@ impl Saw {
         self.seqs.is_sorted_by(|one, next| one < next)
     }
 
-    /// Takes one event in, as JSON. What is none is left out.
+    /// Adds an event, as JSON. Invalid JSON is skipped.
     pub fn take(&mut self, event: &str) {
         let Ok(Seen { kind, seq: Some(seq), timestamp, text }) = serde_json::from_str(event) else { return };
         self.first_at.get_or_insert_with(Instant::now);
@@ -72,7 +72,7 @@ impl Saw {
         }
     }
 
-    /// Goes on with what was seen later.
+    /// Appends the events of a later connection.
     pub fn append(&mut self, more: Saw) {
         self.seqs.extend(more.seqs);
         self.times.extend(more.times);
@@ -83,7 +83,7 @@ impl Saw {
     }
 }
 
-/// Asks for the events of a turn, behind one.
+/// Requests the events of a turn, after one.
 pub async fn open(server: &Server, turn: &str, after: u64) -> reqwest::Response {
     let url = format!("http://{}/v1/turns/{turn}/events", server.address);
     let request = server.client.get(url).header("last-event-id", after.to_string());

@@ -1,4 +1,5 @@
-//! Answers typed as lines at a terminal, on the real binary: without the chat's screen everything can be said, too.
+//! Answers typed as lines at a terminal, on the real binary: without the chat's screen every kind of answer
+//! is possible, too.
 #![cfg(unix)]
 
 use crate::support::played::{Played, check_log};
@@ -22,7 +23,7 @@ fn entry(title: &str) -> ModelScript {
 }
 
 #[test]
-fn a_turn_is_answered_by_lines() {
+fn approvals_are_answered_by_typed_lines() {
     let steps =
         [entry("lunch"), entry("tee"), entry("dinner"), entry("dinner"), ModelScript::new().say("Done.")];
     let played = Played::new(ScriptQueue::new(steps));
@@ -69,7 +70,7 @@ fn a_turn_is_answered_by_lines() {
 }
 
 #[test]
-fn a_denial_by_line_can_stop_the_turn() {
+fn typed_denial_can_stop_the_turn() {
     let played = Played::new(ScriptQueue::new([entry("lunch")]));
     let folder = tempfile::tempdir().unwrap();
     let mut command = throughline(folder.path(), folder.path(), &["ask", "--events", "go"]);
@@ -88,7 +89,7 @@ fn a_denial_by_line_can_stop_the_turn() {
 }
 
 #[test]
-fn a_chat_by_lines_asks_and_says_what_it_could_not_keep() {
+fn plain_chat_asks_and_reports_an_unsaved_approval() {
     let steps =
         [entry("lunch"), ModelScript::new().say("One."), entry("tea"), ModelScript::new().say("Two.")];
     let played = Played::new(ScriptQueue::new(steps));
@@ -119,7 +120,8 @@ fn a_chat_by_lines_asks_and_says_what_it_could_not_keep() {
     assert_eq!(shown.matches("was not remembered").count(), 1, "{shown}");
 }
 
-/// A server of tools in a few lines of shell: its one tool asks for a name and for a visit to an address.
+/// An MCP server in a few lines of shell: its one tool has an elicitation with a name and one with an
+/// address.
 const SERVER: &str = r#"
 while IFS= read -r line; do
   id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -141,7 +143,7 @@ done
 "#;
 
 #[test]
-fn a_question_shows_what_runs() {
+fn approval_escapes_hidden_characters_and_runs_exact_input() {
     let turned = json!({"title": "tea", "when": "\u{202e}2026-11-24"});
     let steps = [ModelScript::new().call("demo_calendar", turned.clone()), ModelScript::new().say("Done.")];
     let played = Played::new(ScriptQueue::new(steps));
@@ -170,7 +172,7 @@ fn with_server() -> tempfile::TempDir {
 const BY_HAND: [&str; 5] = ["tools", "call", "sh.greet", "{}", "--approve"];
 
 #[test]
-fn a_tool_run_by_hand_asks_at_the_terminal() {
+fn manual_call_elicits_input_at_the_terminal() {
     let folder = with_server();
     let mut terminal = Terminal::start(&mut throughline(folder.path(), folder.path(), &BY_HAND));
     terminal.until("The tool asks  sh.greet");
@@ -188,7 +190,7 @@ fn a_tool_run_by_hand_asks_at_the_terminal() {
 }
 
 #[test]
-fn without_a_terminal_a_tool_run_by_hand_is_told_no_and_the_person_why() {
+fn manual_call_without_a_terminal_declines_elicitation() {
     let folder = with_server();
     let output = throughline(folder.path(), folder.path(), &BY_HAND).output().unwrap();
     let (said, why) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -6,10 +6,10 @@ use crate::support::serving::{Serving, command_of};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The archive; without one a test says so and passes.
+/// The archive; without one a test prints a notice and passes.
 fn archive() -> Option<PathBuf> {
     match std::env::var_os("THROUGHLINE_ARCHIVE") {
-        // Whoever runs these tests has said why.
+        // The runner of the tests has reported the reason.
         Some(path) if path.is_empty() => None,
         Some(path) => Some(path.into()),
         None => {
@@ -53,7 +53,7 @@ fn read(path: &Path) -> String {
 }
 
 #[test]
-fn the_unpacked_program_answers_and_serves_its_page() {
+fn unpacked_program_answers_and_serves_its_page() {
     let Some((_guard, folder)) = unpacked() else { return };
     let program = folder.join("throughline");
     let elsewhere = tempfile::tempdir().unwrap();
@@ -85,7 +85,7 @@ fn page() -> String {
 }
 
 #[test]
-fn what_the_documents_list_is_in_it_and_is_installed_by_their_commands() {
+fn archive_matches_documented_contents_and_install_commands() {
     let Some((_guard, folder)) = unpacked() else { return };
     let page = page();
     let rows = page.lines().skip_while(|line| !line.starts_with("| in the archive |")).skip(2);
@@ -117,7 +117,7 @@ fn what_the_documents_list_is_in_it_and_is_installed_by_their_commands() {
 }
 
 #[test]
-fn its_checksum_verifies() {
+fn archive_checksum_verifies() {
     let Some(archive) = archive() else { return };
     let said = done(
         Command::new("sha256sum")
@@ -129,7 +129,7 @@ fn its_checksum_verifies() {
 }
 
 #[test]
-fn shells_read_its_completions() {
+fn archive_completions_are_accepted_by_shells() {
     let Some((_guard, folder)) = unpacked() else { return };
     for (shell, file) in [("bash", "throughline.bash"), ("zsh", "_throughline"), ("fish", "throughline.fish")]
     {
@@ -148,7 +148,7 @@ fn shells_read_its_completions() {
 }
 
 #[test]
-fn its_manual_has_a_page_for_every_command() {
+fn archive_manual_pages_are_well_formed() {
     let Some((_guard, folder)) = unpacked() else { return };
     let manual = folder.join("man/man1");
     for page in ["throughline", "throughline-serve", "throughline-ask", "throughline-keys-create"] {
@@ -167,7 +167,7 @@ fn its_manual_has_a_page_for_every_command() {
 }
 
 #[test]
-fn it_says_whose_work_is_in_it_and_under_which_license() {
+fn archive_has_documents_and_third_party_licenses() {
     let Some((_guard, folder)) = unpacked() else { return };
     for file in ["LICENSE-MIT", "LICENSE-APACHE", "README.md", "CHANGELOG.md", "docs/README.md"] {
         let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(file);

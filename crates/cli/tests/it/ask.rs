@@ -31,7 +31,7 @@ fn check(steps: &[ModelScript], code: i32, statuses: &[&str]) {
 }
 
 #[test]
-fn two_calls_in_one_step() {
+fn two_calls_in_one_step_succeed() {
     let calls = ScriptMove::Parallel(vec![
         CallMove::new("time_now", json!({"timezone": "Asia/Tokyo"})),
         CallMove::new("time_now", json!({"timezone": "Europe/Paris"})),
@@ -44,7 +44,7 @@ fn two_calls_in_one_step() {
 }
 
 #[test]
-fn a_call_that_nobody_can_allow_is_denied() {
+fn call_that_needs_approval_is_denied_without_a_terminal() {
     let entry = json!({"title": "lunch", "when": "2026-11-22T12:00:00"});
     check(
         &[ModelScript::new().call("demo_calendar", entry), ModelScript::new().say("As you wish.")],
@@ -54,7 +54,7 @@ fn a_call_that_nobody_can_allow_is_denied() {
 }
 
 #[test]
-fn a_failing_and_an_unknown_tool_do_not_end_the_turn() {
+fn failing_and_unknown_tools_do_not_end_the_turn() {
     let script = ModelScript::new().call("demo_fail", json!({})).call("tme_now", json!({}));
     let played_twice = [script, ModelScript::new().say("Well.")];
     for dialect in FakeDialect::ALL {
@@ -75,7 +75,7 @@ fn a_failing_and_an_unknown_tool_do_not_end_the_turn() {
 }
 
 #[test]
-fn arguments_that_are_not_json_are_told_to_the_model() {
+fn call_with_invalid_json_arguments_is_not_started() {
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().then(ScriptMove::Call(CallMove::new("time_now", json!("{\"timezone\": ")))),
         ModelScript::new().say("Again."),
@@ -95,22 +95,22 @@ fn arguments_that_are_not_json_are_told_to_the_model() {
 }
 
 #[test]
-fn a_stream_that_is_cut_ends_in_an_error_that_is_told() {
+fn cut_stream_exits_with_code_2() {
     check(&[ModelScript::new().say("This will not").then(ScriptMove::Cut)], 2, &[]);
 }
 
 #[test]
-fn a_reply_cut_by_length_has_a_code_of_its_own() {
+fn reply_cut_by_length_exits_with_code_3() {
     check(&[ModelScript::new().say("half").then(ScriptMove::Finish(ScriptFinish::Length))], 3, &[]);
 }
 
 #[test]
-fn a_rate_limit_is_waited_for() {
+fn rate_limited_request_is_retried() {
     check(&[ModelScript::rate_limited(0), ModelScript::new().say("Now.")], 0, &[]);
 }
 
 #[test]
-fn an_error_says_what_why_and_what_to_do() {
+fn upstream_error_prints_status_and_remedy() {
     let played = Played::new(ScriptQueue::new([ModelScript::status(401)]));
     let (mut command, _folder) = throughline();
     let output = command.args(["ask", "go"]).args(played.arguments(FakeDialect::Anthropic)).output().unwrap();
@@ -121,7 +121,7 @@ fn an_error_says_what_why_and_what_to_do() {
 }
 
 #[test]
-fn quietly_there_is_the_answer_and_nothing_about_the_turn() {
+fn quiet_prints_only_the_answer_and_errors() {
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().call("time_now", json!({"timezone": "Asia/Tokyo"})),
         ModelScript::new().say("Late."),
@@ -144,7 +144,7 @@ fn quietly_there_is_the_answer_and_nothing_about_the_turn() {
 }
 
 #[test]
-fn the_line_that_a_scripted_model_prints_is_answered() {
+fn mock_prints_an_ask_command_that_works() {
     use std::io::{BufRead, BufReader};
     let (given, folder) = throughline();
     let script =
@@ -175,7 +175,7 @@ fn the_line_that_a_scripted_model_prints_is_answered() {
 }
 
 #[test]
-fn a_model_needs_no_upstream_where_only_one_is_configured() {
+fn model_without_upstream_uses_the_only_configured_one() {
     let played = Played::new(ScriptQueue::new([ModelScript::new().say("Hello.")]));
     let file = |upstreams: &[&str]| {
         let url = played.upstream.base_url(FakeDialect::OpenaiChat);
@@ -201,7 +201,7 @@ fn a_model_needs_no_upstream_where_only_one_is_configured() {
 }
 
 #[test]
-fn a_failure_names_the_address_and_no_name_of_ours() {
+fn unreachable_upstream_error_names_its_address() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let (mut command, _folder) = throughline();
     let address = format!("http://{closed}/v1");
@@ -216,7 +216,7 @@ fn a_failure_names_the_address_and_no_name_of_ours() {
 }
 
 #[test]
-fn text_goes_out_and_notes_go_aside() {
+fn text_goes_to_stdout_and_notes_to_stderr() {
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().say("Let me look.\n").call("time_now", json!({"timezone": "Asia/Tokyo"})),
         ModelScript::new().say("Late."),
@@ -234,7 +234,7 @@ fn text_goes_out_and_notes_go_aside() {
 }
 
 #[test]
-fn a_prompt_from_standard_input_and_a_picture() {
+fn prompt_from_stdin_and_image_are_sent() {
     let played = Played::new(ScriptQueue::new([ModelScript::new().say("ok")]));
     let (mut command, folder) = throughline();
     std::fs::write(folder.path().join("a.png"), b"\x89PNG\r\n\x1a\n").unwrap();
@@ -250,7 +250,7 @@ fn a_prompt_from_standard_input_and_a_picture() {
 }
 
 #[test]
-fn an_upstream_without_streaming_gives_the_same_message() {
+fn streaming_off_prints_the_same_text() {
     for dialect in FakeDialect::ALL {
         let played = Played::new(ScriptQueue::new([
             ModelScript::new().say("Let me look. ").call("time_now", json!({"timezone": "Asia/Tokyo"})),
@@ -273,7 +273,7 @@ fn an_upstream_without_streaming_gives_the_same_message() {
 }
 
 #[test]
-fn json_is_the_whole_message() {
+fn json_flag_prints_the_message_as_json() {
     let played = Played::new(ScriptQueue::new([ModelScript::new().think("hm").say("Yes.")]));
     let (mut command, _folder) = throughline();
     let output = command
@@ -288,7 +288,7 @@ fn json_is_the_whole_message() {
 }
 
 #[test]
-fn approve_allows_what_would_be_asked_about() {
+fn approve_flag_runs_calls_that_need_approval() {
     let entry = json!({"title": "lunch", "when": "2026-11-22T12:00:00"});
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().call("demo_calendar", entry),
@@ -341,7 +341,7 @@ fn interrupted(steps: &[ModelScript], form: &str, ready: &str) -> (Option<i32>, 
     (code, log, left_of_group(id))
 }
 
-/// Processes of its group that are still there: whoever it started stays in it.
+/// Processes of its group that still run: children stay in the group.
 #[cfg(unix)]
 fn left_of_group(id: u32) -> Vec<String> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
@@ -353,7 +353,7 @@ fn left_of_group(id: u32) -> Vec<String> {
 
 #[cfg(unix)]
 #[test]
-fn control_c_ends_the_turn_truthfully_at_each_phase() {
+fn control_c_cancels_the_turn_in_each_phase() {
     let phases: [(&str, Vec<ModelScript>, &str, &[&str]); 4] = [
         ("before the first word", vec![ModelScript::new().then(ScriptMove::Stall)], "step_start", &[]),
         ("while it writes", vec![ModelScript::new().say("and then").then(ScriptMove::Stall)], "content_delta", &[]),

@@ -65,7 +65,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_backup_made_while_turns_run_restores_every_turn_event_for_event() {
+fn backup_while_turns_run_restores_every_recorded_event() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (serving, key) = serve(here.path());
     for n in 0..3 {
@@ -108,7 +108,7 @@ fn a_backup_made_while_turns_run_restores_every_turn_event_for_event() {
     assert_eq!(mode(&there.path().join("data/upstreams.json")), 0o600);
     assert_eq!(std::fs::read_to_string(there.path().join("throughline.toml")).unwrap(), CONFIG);
 
-    // The restored server takes the same key, and goes on with the turns that ran.
+    // The restored server accepts the same key, and resumes the turns that ran.
     let resumed = Serving::start(there.path(), &[]);
     let (status, _) = resumed.get("/v1/conversations", Some(&key));
     assert_eq!(status, 200);
@@ -117,7 +117,7 @@ fn a_backup_made_while_turns_run_restores_every_turn_event_for_event() {
 }
 
 #[test]
-fn a_restore_replaces_nothing_by_accident() {
+fn restore_replaces_existing_data_only_with_force() {
     let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let (serving, key) = serve(here.path());
     begin_turn(&serving, &key, "What time is it?");

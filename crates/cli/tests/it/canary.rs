@@ -1,5 +1,5 @@
-//! Every secret that a server can be given, looked for in everything that leaves it: answers, streams, exports, what the
-//! commands print, metrics, spans, logs, and the files of the store.
+//! Every secret that a server can be given, searched for in all of its output: answers, streams, exports,
+//! output of commands, metrics, spans, logs, and the files of the store.
 
 #![cfg(all(unix, feature = "otel"))]
 
@@ -18,7 +18,7 @@ use throughline_testkit::{
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-/// Every secret begins and ends with one of these, so that half of it is noticed, too.
+/// Every secret begins and ends with one of these, so that half of a secret is found, too.
 const WORDS: [&str; 2] = ["canary", "fledgling"];
 
 /// Environment of a server: keys, headers, and variables of tools and MCP servers.
@@ -34,10 +34,10 @@ const VARIABLES: [(&str, &str); 10] = [
     ("LATER_KEY", "canary-later-fledgling"),
     ("OTEL_EXPORTER_OTLP_HEADERS", "authorization=Bearer%20canary-collector-fledgling,x-team=a"),
 ];
-/// One that stands in the file itself.
+/// A secret in the configuration file itself.
 const LITERAL: &str = "canary-literal-fledgling";
 
-/// One that is pasted into the page, and one that is pasted and taken by nobody.
+/// A key that is entered on the page.
 const STORED: &str = "canary-stored-fledgling";
 const REFUSED: &str = "canary-refused-fledgling";
 
@@ -55,7 +55,7 @@ fn forms() -> Vec<String> {
     forms
 }
 
-/// All secrets of the upstream, in the forms in which keys travel.
+/// All secrets of the upstream, in the encodings in which keys travel.
 fn repeated() -> String {
     let mut said = String::from("wrong key:");
     for (_, secret) in VARIABLES.iter().filter(|(name, _)| ["UPSTREAM_KEY", "GATEWAY"].contains(name)) {
@@ -66,7 +66,7 @@ fn repeated() -> String {
     said + " " + LITERAL + " " + VARIABLES[1].1.split_once(' ').unwrap().1
 }
 
-/// An upstream that repeats what it was given in every place where it can.
+/// An upstream that repeats its request in every field of the response.
 struct Telltale;
 
 impl FakeModel for Telltale {
@@ -142,7 +142,7 @@ fn configuration(upstream: &str, echo: SocketAddr) -> String {
     )
 }
 
-/// Everything that has left the server, by channel.
+/// All output of the server, by channel.
 struct Told(Vec<(String, String)>);
 
 impl Told {
@@ -159,7 +159,7 @@ impl Told {
 }
 
 #[test]
-fn no_secret_leaves_a_server_by_any_way() {
+fn secrets_appear_in_no_output_of_the_server() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let upstream = runtime.block_on(FakeUpstream::start(Telltale)).unwrap();
@@ -209,7 +209,7 @@ fn no_secret_leaves_a_server_by_any_way() {
         turn(&server, &mut told, says, "mine/mock");
     }
 
-    // A configuration that comes later, and one that is wrong where a secret stands.
+    // A later configuration, and one with a mistake at a secret.
     let later = "[upstreams.later]\ndialect = \"openai-chat\"\nkey_env = \"LATER_KEY\"\n";
     let at = upstream.base_url(FakeDialect::OpenaiChat);
     std::fs::write(&file, format!("{base}{later}base_url = \"{at}\"\n")).unwrap();
@@ -221,7 +221,7 @@ fn no_secret_leaves_a_server_by_any_way() {
     std::fs::write(&file, &base).unwrap();
     log += &server.says("a new configuration is in use");
 
-    // Keys that are pasted: one that is kept, and used; one with which nothing answers.
+    // Keys that are entered: one that is stored and used, and one that no upstream accepts.
     let connect = |name: &str, key: &str, url: &str| {
         let body = json!({"key": key, "base_url": url, "model": "mock"}).to_string();
         server.ask("POST", &format!("/v1/upstreams/{name}/connect"), Some(&token), &body)
@@ -348,7 +348,8 @@ fn no_secret_leaves_a_server_by_any_way() {
     let of_server = [("the key", &token), ("the second key", &second), ("a ticket", &ticket)];
     for (way, said) in &told.0 {
         assert!(!said.is_empty(), "{way} says nothing");
-        // Who names a secret in a request may find it in the error about that request, and nobody else does.
+        // A client that sends a secret may find it in the error about that request; no other output may
+        // contain it.
         for form in forms.iter().filter(|_| way != "a wrong key") {
             assert!(!said.contains(form.as_str()), "{form} in {way}: {}", around(said, form));
         }
@@ -358,7 +359,7 @@ fn no_secret_leaves_a_server_by_any_way() {
     }
 }
 
-/// Where it was found.
+/// Text around the match.
 fn around<'t>(said: &'t str, found: &str) -> &'t str {
     let at = said.find(found).unwrap_or_default();
     let (from, to) = (at.saturating_sub(200), (at + 300).min(said.len()));
@@ -380,7 +381,7 @@ async fn over_a_socket(address: &str, token: &str, turn: &str) -> String {
     said
 }
 
-/// Everything in the data folder but the files that are there to hold keys.
+/// Every file of the data folder except those that hold keys.
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {

@@ -1,4 +1,4 @@
-//! The command in Chinese, on the real binary: help, usage errors, failures of its own and of turns.
+//! The command in Chinese, on the real binary: help, usage errors, failures of the command and of turns.
 
 #[allow(dead_code, reason = "logs are checked elsewhere")]
 use crate::support::commands::COMMANDS;
@@ -25,7 +25,7 @@ fn columns(line: &str) -> usize {
 }
 
 #[test]
-fn help_in_chinese_is_what_was_agreed_on_and_fits_a_screen() {
+fn chinese_help_matches_its_snapshots_and_fits_130_columns() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/help/zh");
     for name in std::iter::once("throughline").chain(COMMANDS) {
         let arguments: &[&str] = if name == "throughline" { &["--help"] } else { &[name, "--help"] };
@@ -56,7 +56,7 @@ fn help_in_chinese_is_what_was_agreed_on_and_fits_a_screen() {
 }
 
 #[test]
-fn the_language_is_chosen_by_flag_then_variable_then_locale() {
+fn language_is_chosen_by_flag_then_variable_then_locale() {
     let help = |locale: &str, variable: Option<&str>, flag: &[&str]| {
         let (mut command, _folder) = throughline();
         command.env("LC_ALL", locale);
@@ -76,7 +76,7 @@ fn the_language_is_chosen_by_flag_then_variable_then_locale() {
 }
 
 #[test]
-fn a_wrong_argument_is_told_in_chinese() {
+fn argument_errors_are_in_chinese() {
     for (arguments, parts) in [
         (
             &["ask", "--nonsense"][..],
@@ -100,7 +100,7 @@ fn a_wrong_argument_is_told_in_chinese() {
 }
 
 #[test]
-fn a_failure_says_what_why_and_what_to_do_in_chinese() {
+fn failures_print_reason_and_remedy_in_chinese() {
     let (code, _, said) = run("zh_CN.UTF-8", &["ask"]);
     assert_eq!(code, Some(1));
     assert_eq!(
@@ -152,7 +152,7 @@ fn literals(source: &str) -> Vec<String> {
     literals
 }
 
-/// Three words in a row, other than a command line.
+/// True for three consecutive words that are not a command line.
 fn is_sentence(text: &str) -> bool {
     let is_word = |word: &&str| word.len() > 1 && word.chars().all(|c| c.is_ascii_lowercase() || c == '\'');
     let is_command =
@@ -160,7 +160,7 @@ fn is_sentence(text: &str) -> bool {
     !is_command && text.split([' ', '\n']).filter(is_word).count() >= 3
 }
 
-/// Sentences outside of `messages` that are right as they are: what only developers, models or logs are told.
+/// Sentences outside of `messages` that need no translation: texts for developers, models or logs.
 const NOT_FOR_PEOPLE: [(&str, &str); 6] = [
     // Reasons of lints.
     ("main.rs", "these panic when the reader of a pipe has left"),
@@ -170,13 +170,13 @@ const NOT_FOR_PEOPLE: [(&str, &str); 6] = [
     ("serve/reload.rs", ""),
     // Assertions of a screen for tests.
     ("terminal/virtual_screen.rs", ""),
-    // Help has its Chinese in a table of its own, with a test of its own.
+    // Help has a separate table of Chinese, with a separate test.
     ("messages/help.rs", ""),
     // Both sides of that table.
     ("chinese/", ""),
 ];
 
-/// All sources of the command, by their path.
+/// All sources of the command, by path.
 fn sources() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let (mut found, mut folders) = (Vec::new(), vec![root.clone()]);
@@ -197,7 +197,7 @@ fn sources() -> Vec<(String, String)> {
 
 /// Help is in `args`, as comments and as `help = …`, which are no sentences of a running command.
 #[test]
-fn every_sentence_of_the_command_has_its_chinese_next_to_it() {
+fn every_cli_message_has_a_chinese_translation() {
     let mut checked = 0;
     for (name, source) in sources() {
         // Lists of the same length in both languages, by their type.
@@ -218,9 +218,9 @@ fn every_sentence_of_the_command_has_its_chinese_next_to_it() {
     assert!(checked > 290, "{checked} sentences");
 }
 
-/// Mistakes in the configuration, lists and a tool's page, as somebody with a Chinese terminal sees them.
+/// Errors of the configuration, lists and a tool's page on a Chinese terminal.
 #[test]
-fn mistakes_and_lists_are_in_chinese() {
+fn config_errors_and_lists_are_in_chinese() {
     let answer = |config: &str, words: &[&str]| {
         let (mut command, folder) = throughline();
         std::fs::write(folder.path().join("throughline.toml"), config).unwrap();

@@ -11,10 +11,10 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A variable that names a file or folder; without it a test says so and passes.
+/// A variable that names a file or folder; without it a test prints a notice and passes.
 fn named(variable: &str) -> Option<PathBuf> {
     match std::env::var_os(variable) {
-        // Whoever runs these tests has said why.
+        // The runner of the tests has reported the reason.
         Some(path) if path.is_empty() => None,
         Some(path) => Some(path.into()),
         None => {
@@ -94,7 +94,7 @@ fn compile(folder: &Path, packages: &Path, module: &str, resolution: &str) {
 }
 
 #[test]
-fn its_types_hold_in_a_new_project() {
+fn client_types_are_checked_in_a_new_project() {
     let Some((folder, packages)) = project() else { return };
     compile(folder.path(), &packages, "nodenext", "nodenext");
     compile(folder.path(), &packages, "esnext", "bundler");
@@ -110,7 +110,7 @@ fn its_types_hold_in_a_new_project() {
 }
 
 #[test]
-fn it_runs_a_conversation_in_every_node() {
+fn client_runs_a_conversation_in_each_node_release() {
     let Some((folder, packages)) = project() else { return };
     compile(folder.path(), &packages, "nodenext", "nodenext");
     let data = tempfile::tempdir().unwrap();
@@ -134,7 +134,7 @@ fn it_runs_a_conversation_in_every_node() {
 }
 
 #[test]
-fn the_package_holds_what_is_published_and_nothing_else() {
+fn client_package_contains_only_published_files() {
     let Some((folder, _)) = project() else { return };
     let package = folder.path().join("node_modules/@throughline/client");
     let manifest = std::fs::read_to_string(package.join("package.json")).unwrap();

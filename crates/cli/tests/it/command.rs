@@ -26,7 +26,7 @@ fn check_help(name: &str, arguments: &[&str]) {
 }
 
 #[test]
-fn help_is_what_was_agreed_on() {
+fn help_matches_its_snapshots() {
     check_help("throughline", &["--help"]);
     for name in COMMANDS {
         check_help(name, &[name, "--help"]);
@@ -34,7 +34,7 @@ fn help_is_what_was_agreed_on() {
 }
 
 #[test]
-fn help_lines_fit_a_screen() {
+fn help_lines_fit_120_columns() {
     for name in COMMANDS {
         let (_, said, _) = output(&[name, "--help"]);
         let long: Vec<&str> = said.lines().filter(|line| line.chars().count() > 120).collect();
@@ -52,7 +52,7 @@ fn completions_name_the_subcommands() {
 }
 
 #[test]
-fn wrong_usage_is_1_and_says_why() {
+fn usage_errors_exit_with_code_1_and_a_reason() {
     for (arguments, expect) in [
         (&["nonsense"][..], "unrecognized subcommand"),
         (&["ask"], "there is nothing to ask"),
@@ -74,7 +74,7 @@ fn wrong_usage_is_1_and_says_why() {
 }
 
 #[test]
-fn a_mistake_in_the_configuration_is_shown_where_it_is() {
+fn config_error_shows_file_line_and_column() {
     let (mut command, folder) = throughline();
     std::fs::write(folder.path().join("throughline.toml"), "[agents.default]\nmodle = \"demo\"\n").unwrap();
     let output = command.args(["ask", "hi"]).output().unwrap();
@@ -102,7 +102,7 @@ fn tools_are_listed_shown_and_run() {
 }
 
 #[test]
-fn what_a_tool_wrote_steers_no_terminal_also_out_of_a_pipe() {
+fn tool_output_is_escaped_also_through_a_pipe() {
     let entry = r#"{"title": "\u001b[2Jtea", "when": "\u202e2026-11-24"}"#;
     let call = ["tools", "call", "demo.calendar", entry, "--approve"];
     let (code, said, _) = output(&call);
@@ -118,7 +118,7 @@ fn what_a_tool_wrote_steers_no_terminal_also_out_of_a_pipe() {
 }
 
 #[test]
-fn a_tool_run_by_hand_tells_its_end_by_the_exit_code() {
+fn manual_call_outcome_sets_the_exit_code() {
     let (code, _, said) = output(&["tools", "call", "demo.fail"]);
     assert_eq!(code, Some(4));
     assert!(said.contains("✘ failed"), "{said}");
@@ -132,7 +132,7 @@ fn a_tool_run_by_hand_tells_its_end_by_the_exit_code() {
 }
 
 #[test]
-fn upstreams_say_which_key_is_missing() {
+fn upstreams_list_shows_which_keys_are_set() {
     let (mut command, _folder) = throughline();
     let output = command
         .env("DEEPSEEK_API_KEY", "x")
@@ -150,7 +150,7 @@ fn upstreams_say_which_key_is_missing() {
 }
 
 #[test]
-fn the_demo_model_answers_without_a_configuration() {
+fn demo_model_answers_without_a_configuration() {
     let (code, said, notes) = output(&["ask", "What time is it in Tokyo?"]);
     assert_eq!(code, Some(0), "{notes}");
     assert!(said.contains("Tokyo"), "{said}");
@@ -158,7 +158,7 @@ fn the_demo_model_answers_without_a_configuration() {
 }
 
 #[test]
-fn every_tool_of_the_demo_can_be_written_in_text_mode() {
+fn demo_tools_are_all_offered_in_text_mode() {
     let (code, out, err) = output(&["ask", "--mode", "text", "--events", "hello"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
     assert!(out.contains(r#""http.fetch""#), "{out}");
@@ -166,7 +166,7 @@ fn every_tool_of_the_demo_can_be_written_in_text_mode() {
 }
 
 #[test]
-fn a_chat_through_pipes_is_plain_text() {
+fn chat_through_pipes_is_plain_text() {
     let (mut command, _folder) = throughline();
     let script = "What is 17 * 23?\n/model\n/nonsense\n";
     let output = command.arg("chat").write_stdin(script).output().unwrap();
@@ -177,7 +177,7 @@ fn a_chat_through_pipes_is_plain_text() {
 }
 
 #[test]
-fn the_list_of_tools_says_what_the_rules_make_of_a_call() {
+fn chat_tools_list_shows_policy_decisions() {
     let configuration = r#"
 [agents.default]
 model = "demo"
@@ -206,7 +206,7 @@ tool = "time.now"
         };
         ["demo.calendar", "demo.fail", "demo.weather", "time.now"].map(|name| columns(name).join(" "))
     };
-    // Through a pipe there is nobody to ask.
+    // On a pipe no person can answer.
     assert_eq!(listed(&[]), ["write runs", "read denied", "read runs", "read denied"]);
     assert_eq!(listed(&["--approve"]), ["write runs", "read runs", "read runs", "read denied"]);
 }
@@ -236,7 +236,7 @@ fn finding<'f>(findings: &'f [Value], name: &str) -> &'f Value {
 }
 
 #[test]
-fn the_doctor_finds_what_is_broken_and_what_helps() {
+fn doctor_reports_problems_and_remedies() {
     let (code, findings) = examined("", &[]);
     assert_eq!(code, Some(0), "{findings:#?}");
     assert_eq!(finding(&findings, "demo")["state"], "good");
@@ -287,7 +287,7 @@ fn the_doctor_finds_what_is_broken_and_what_helps() {
 }
 
 #[test]
-fn a_rule_that_fits_no_tool_is_named_with_the_tool_that_was_meant() {
+fn policy_rule_matching_no_tool_suggests_the_closest() {
     let rules = |tools: &[&str]| {
         let rule = |tool: &&str| format!("[[agents.default.policy]]\ndecide = \"deny\"\ntool = \"{tool}\"\n");
         let rules: String = tools.iter().map(rule).collect();
@@ -314,12 +314,12 @@ fn a_rule_that_fits_no_tool_is_named_with_the_tool_that_was_meant() {
     let (code, findings) = examined(&rules(&["whiteboard.draw"]), &[]);
     assert_eq!((code, about(&findings)[0].0.as_str()), (Some(0), "note"));
 
-    // Of a source that is not there yet nobody knows what its tools are called.
+    // The tools of a source that is missing are unknown.
     let absent = rules(&["notes.serach", "demo.calender"]) + "[mcp.notes]\ncommand = [\"no-such-program\"]\n";
     let (_, findings) = examined(&absent, &[]);
     assert_eq!(about(&findings).len(), 1, "{findings:#?}");
 
-    // Whoever lists tools or asks is told as well.
+    // `tools list` and `ask` warn as well.
     let (mut command, folder) = throughline();
     std::fs::write(folder.path().join("throughline.toml"), rules(&["demo.calender"])).unwrap();
     let output = command.args(["tools", "list"]).output().unwrap();
@@ -327,7 +327,7 @@ fn a_rule_that_fits_no_tool_is_named_with_the_tool_that_was_meant() {
 }
 
 #[test]
-fn the_doctor_speaks_to_people() {
+fn doctor_prints_a_report_in_both_languages() {
     let (code, said, _) = output(&["doctor"]);
     assert_eq!(code, Some(0), "{said}");
     for part in ["throughline ", "\nConfiguration\n", "✔ demo ", "\nEverything that is configured works.\n"]
@@ -342,7 +342,7 @@ fn the_doctor_speaks_to_people() {
 
 #[cfg(unix)]
 #[test]
-fn a_dead_mcp_server_costs_other_commands_one_line_and_doctor_tells_the_rest() {
+fn dead_mcp_server_is_one_warning_with_details_in_doctor() {
     let traceback = "for n in 1 2 3 4 5 6 7 8 9; do echo 'File server.py, line' $n >&2; done; exit 3";
     let configuration = format!(
         "[mcp.dead]\ncommand = [\"sh\", \"-c\", \"{traceback}\"]\n\
@@ -372,7 +372,7 @@ struct OtherUser {
 
 #[cfg(target_os = "linux")]
 impl OtherUser {
-    /// `None`: that user may not run what stands in the folder for temporary files.
+    /// `None`: that user may not run programs in the folder for temporary files.
     fn new() -> Option<Self> {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o777)).unwrap();
@@ -412,7 +412,7 @@ impl OtherUser {
 /// A system without room for one more thread is an error with a remedy, not a panic.
 #[cfg(target_os = "linux")]
 #[test]
-fn without_a_thread_to_be_had_it_says_so() {
+fn thread_limit_is_an_error_with_a_remedy() {
     // Nothing binds root, which is why it is another user; and of that one it is this process alone. Shells do not agree on
     // the letter. With three there is room for a thread, and not for all.
     let Some(other) = OtherUser::new() else { return };
@@ -436,7 +436,7 @@ fn without_a_thread_to_be_had_it_says_so() {
 /// Keys are in our environment, and a program of a tool runs as the same user.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_program_without_a_sandbox_cannot_read_our_environment() {
+fn unsandboxed_program_cannot_read_our_environment() {
     let Some(other) = OtherUser::new() else { return };
     let looks = "[commands.\"own.look\"]\ndescription = \"Looks\"\ninput = \"none\"\neffect = \"pure\"\nsandbox = { mode = \"off\" }\n\
                  argv = [\"sh\", \"-c\", \"cat /proc/[0-9]*/environ 2>/dev/null | tr '\\\\0' '\\\\n'\"]\n";

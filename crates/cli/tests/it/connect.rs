@@ -1,4 +1,4 @@
-//! `throughline connect` as a process: what it asks, what it writes, and what it says.
+//! `throughline connect` as a process: its questions, the files that it writes, and its output.
 
 #![cfg(unix)]
 
@@ -43,7 +43,7 @@ impl Setting {
         command
     }
 
-    /// With this on standard input: the code, and all that is said.
+    /// Runs with this standard input; returns the exit code and all output.
     fn run(&self, arguments: &[&str], input: &str) -> (Option<i32>, String) {
         let mut command = assert_cmd::Command::from_std(self.command(arguments));
         let output = command.write_stdin(input).output().unwrap();
@@ -67,7 +67,7 @@ fn mode(path: &Path) -> u32 {
 }
 
 #[test]
-fn a_model_is_connected_by_flags_and_the_comments_of_the_file_stay() {
+fn connect_by_flags_checks_the_key_and_keeps_comments() {
     let setting = Setting::new();
     let before = "# What I use.\n[agents.default]\nmodel = \"demo\"  # to try it\n\n# Folders.\n[tools.files]\nroots = [\"/tmp\"]\n";
     std::fs::write(setting.path("throughline.toml"), before).unwrap();
@@ -98,7 +98,7 @@ fn a_model_is_connected_by_flags_and_the_comments_of_the_file_stay() {
     assert_eq!(mode(&setting.path("data/upstreams.json")), 0o600);
     assert!(setting.text("data/upstreams.json").contains(KEY));
 
-    // From now on it answers, and everybody says where its key is.
+    // From now on it answers, and every command reports where its key is.
     let (code, said) = setting.run(&["ask", "Hello"], "");
     assert_eq!((code, said.contains("OK, from far away.")), (Some(0), true), "{said}");
     let (_, said) = setting.run(&["upstreams"], "");
@@ -113,7 +113,7 @@ fn a_model_is_connected_by_flags_and_the_comments_of_the_file_stay() {
 }
 
 #[test]
-fn an_address_of_ones_own_stands_in_the_file_and_its_key_in_the_environment() {
+fn custom_endpoint_is_saved_with_its_key_variable() {
     let setting = Setting::new();
     let address = setting.upstream.base_url(FakeDialect::Anthropic);
     let arguments = [
@@ -143,7 +143,7 @@ fn an_address_of_ones_own_stands_in_the_file_and_its_key_in_the_environment() {
 }
 
 #[test]
-fn without_a_terminal_it_says_what_it_lacks() {
+fn connect_without_a_terminal_names_missing_arguments() {
     let setting = Setting::new();
     let (code, said) = setting.run(&["connect"], "");
     assert_eq!(code, Some(1));
@@ -158,7 +158,7 @@ fn without_a_terminal_it_says_what_it_lacks() {
 }
 
 #[test]
-fn what_runs_on_this_machine_is_shown_with_its_models() {
+fn connect_lists_local_servers_with_their_models() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let rules =
         "models = [\"qwen3\", \"gemma3\", \"phi4\", \"llama3\"]\n[[rules]]\nthen = [{ say = \"Here.\" }]\n";
@@ -194,7 +194,7 @@ fn what_runs_on_this_machine_is_shown_with_its_models() {
 }
 
 #[test]
-fn on_a_terminal_it_asks_and_the_key_is_not_shown() {
+fn connect_prompts_on_a_terminal_and_hides_the_key() {
     let setting = Setting::new();
     let mut terminal = Terminal::start(&mut setting.command(&["connect"]));
     terminal.until("deepseek");

@@ -47,7 +47,7 @@ data: [DONE]
 "#;
 
 #[test]
-fn a_stream_becomes_one_object() {
+fn stream_decodes_to_one_json_object() {
     check(
         "openai-chat",
         &[],
@@ -66,7 +66,7 @@ fn integers_keep_every_digit() {
 }
 
 #[test]
-fn a_call_that_is_cut_off_is_neither_completed_nor_dropped() {
+fn truncated_call_is_printed_with_its_raw_arguments() {
     let body = &CHAT[..CHAT
         .find("data: {\"choices\":[{\"index\":0,\"delta\":{\"tool_calls\":[{\"index\":0,\"function")
         .unwrap()];
@@ -82,7 +82,7 @@ fn a_call_that_is_cut_off_is_neither_completed_nor_dropped() {
 }
 
 #[test]
-fn an_error_body_is_an_answer_too() {
+fn error_body_decodes_to_an_error() {
     check(
         "anthropic",
         &[],
@@ -129,7 +129,7 @@ data: [DONE]
 }
 
 #[test]
-fn events_come_as_lines() {
+fn events_flag_prints_one_event_per_line() {
     let lines: Vec<Value> = decode(&["--api", "openai-chat", "--events"], CHAT)
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -157,7 +157,7 @@ fn outcome(arguments: &[&str], body: &[u8]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn the_wire_format_is_found_out() {
+fn dialect_is_detected_from_the_body() {
     let anthropic = "event: content_block_start\n\
         data: {\"type\":\"content_block_start\",\"index\":0,\"content_block\":{\"type\":\"text\",\"text\":\"\"}}\n\n\
         event: content_block_delta\n\
@@ -172,7 +172,7 @@ fn the_wire_format_is_found_out() {
         }
         assert!(decode(&["--events"], body).lines().count() > 1);
     }
-    // Longer than what it is guessed from: the rest is decoded all the same.
+    // Longer than the sample of the detection: the rest is decoded nevertheless.
     let line = "data: {\"choices\":[{\"delta\":{\"content\":\"0123456789\"}}]}\n\n";
     let body = line.repeat((9 << 20) / line.len());
     let printed: Value = serde_json::from_str(&decode(&["--api", "auto"], &body)).unwrap();
@@ -180,7 +180,7 @@ fn the_wire_format_is_found_out() {
 }
 
 #[test]
-fn what_is_no_reply_is_called_by_its_name() {
+fn undecodable_body_is_described_with_a_remedy() {
     let ollama =
         "{\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"done\":true,\"done_reason\":\"stop\"}\n";
     for (arguments, body, what, remedy) in [
@@ -203,7 +203,7 @@ fn what_is_no_reply_is_called_by_its_name() {
             "{said}"
         );
     }
-    // What is an answer all the same has a warning.
+    // A reply that is an answer nevertheless has a warning.
     let (code, _, said) = outcome(&["--api", "anthropic"], b"");
     assert!(code == Some(0) && said.contains("There is nothing in it."), "{said}");
     let (code, printed, said) = outcome(&[], b"<html><title>502 Bad Gateway</title></html>");
@@ -214,7 +214,7 @@ fn what_is_no_reply_is_called_by_its_name() {
 }
 
 #[test]
-fn a_broken_stream_is_an_exit_code_if_that_is_asked_for() {
+fn strict_exits_with_code_2_for_a_broken_stream() {
     let cut = CHAT.split("data: {\"choices\":[{\"index\":0,\"delta\":{},").next().unwrap().as_bytes();
     let error = br#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
     for (api, body, strict) in [
@@ -228,7 +228,7 @@ fn a_broken_stream_is_an_exit_code_if_that_is_asked_for() {
 }
 
 #[test]
-fn a_wrong_api_is_a_usage_error_with_the_valid_names() {
+fn unknown_api_is_a_usage_error_with_valid_names() {
     let assert =
         Command::cargo_bin("throughline").unwrap().args(["decode", "--api", "nope"]).assert().code(1);
     let said = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();

@@ -1,4 +1,4 @@
-//! `throughline serve` in a terminal that is closed, and SIGHUP where there is none.
+//! `throughline serve` in a terminal that is closed, and SIGHUP without a terminal.
 
 #![cfg(target_os = "linux")]
 
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server whose session has this terminal; what it says goes to a pipe.
+/// A server whose session has this terminal; its output goes to a pipe.
 fn served(folder: &Path, through: &[&str]) -> (Child, OwnedFd) {
     let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
     grantpt(&master).unwrap();
@@ -34,7 +34,7 @@ fn served(folder: &Path, through: &[&str]) -> (Child, OwnedFd) {
     let mut child = command.stdin(line).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut greeting = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
     assert!(greeting.any(|line| line.ends_with("/docs")), "it serves");
-    // Read on, so that nobody writes into a broken pipe.
+    // The pipe is read to its end, so that it does not break.
     std::thread::spawn(move || greeting.for_each(drop));
     (child, master)
 }
@@ -72,15 +72,15 @@ fn has_setsid() -> bool {
 }
 
 #[test]
-fn a_server_drains_and_ends_with_its_terminal() {
+fn server_survives_sighup_and_ends_with_its_terminal() {
     if !has_setsid() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
     configured(folder.path());
-    // Whoever started the tests may ignore hangups, and what they start then does, too.
+    // The test runner may ignore hangups, which its children inherit.
     let (mut child, terminal) = served(folder.path(), &["env", "--default-signal=HUP"]);
-    // A hangup that somebody sends is a wish to read the configuration again, and ends nothing.
+    // A hangup sent by a process reloads the configuration, and does not end the server.
     let pid = child.id().to_string();
     assert!(Command::new("kill").args(["-HUP", &pid]).status().unwrap().success());
     let there = std::net::TcpStream::connect(address(folder.path()));
@@ -90,7 +90,7 @@ fn a_server_drains_and_ends_with_its_terminal() {
 }
 
 #[test]
-fn a_server_that_is_to_outlive_its_terminal_does() {
+fn server_under_nohup_survives_its_terminal() {
     if !has_setsid() {
         return;
     }

@@ -68,7 +68,7 @@ fn calls_and_turns_are_listed_newest_first() {
     assert_eq!((&turns[0]["id"], &turns[0]["status"]), (&"turn-1".into(), &"running".into()));
     assert!(said(&["--turns"]).contains("turn-1  running      read a file"), "{}", said(&["--turns"]));
 
-    // A page says that there are more, and how to see them; the last one does not.
+    // A page has a hint to the next one; the last page has none.
     let page = |arguments: &[&str]| {
         let (mut command, _own) = throughline();
         command.env("THROUGHLINE_DATA", folder.path()).arg("history").args(arguments);

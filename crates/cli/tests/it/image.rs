@@ -20,7 +20,7 @@ fn read(path: &str) -> String {
 struct Stage {
     name: String,
     base: String,
-    /// Instruction and its words, continued lines joined.
+    /// Instruction and its arguments, continued lines joined.
     lines: Vec<(String, String)>,
 }
 
@@ -72,7 +72,7 @@ fn stages() -> [Stage; 3] {
     stages.try_into().unwrap_or_else(|stages: Vec<_>| panic!("{} stages", stages.len()))
 }
 
-/// `.dockerignore`: patterns, and whether each one lets in again what another has kept out.
+/// `.dockerignore`: patterns; true for one that includes again what another has excluded.
 fn ignore_rules() -> Vec<(bool, Vec<String>)> {
     let text = read(".dockerignore");
     let lines = text.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -145,8 +145,8 @@ fn copy(words: &str, into: &Path) {
     }
 }
 
-/// Performs the steps of a stage in a folder, with programs of this folder in place of those that build. The stages before it
-/// have made what is copied from them.
+/// Performs the steps of a stage in a folder, with programs of this folder in place of the build tools.
+/// Earlier stages have made the files that are copied from them.
 fn perform(stage: &Stage, folder: &Path, programs: &Path) {
     for (word, rest) in &stage.lines {
         match (word.as_str(), rest.strip_prefix("--from=")) {
@@ -172,7 +172,7 @@ fn perform(stage: &Stage, folder: &Path, programs: &Path) {
 }
 
 #[test]
-fn the_versions_in_the_image_are_those_of_the_project() {
+fn image_versions_match_the_project() {
     let [page, build, _] = stages();
     let manifest = read("Cargo.toml");
     let version =
@@ -187,7 +187,7 @@ fn the_versions_in_the_image_are_those_of_the_project() {
 }
 
 #[test]
-fn the_page_is_built_before_the_program_that_embeds_it() {
+fn image_builds_the_page_before_the_program() {
     let [page, build, shipped] = stages();
     assert_eq!((page.name.as_str(), build.name.as_str(), shipped.name.as_str()), ("page", "build", ""));
     let position = |part: &str| {
@@ -209,13 +209,13 @@ fn the_page_is_built_before_the_program_that_embeds_it() {
 }
 
 #[test]
-fn the_steps_that_copy_and_prepare_files_work_on_this_tree() {
+fn image_copy_and_prepare_steps_work_on_this_tree() {
     let [page, build, _] = stages();
     let folder = tempfile::tempdir().unwrap();
     let (programs, built) = (folder.path().join("programs"), folder.path().join("src"));
     std::fs::create_dir_all(&programs).unwrap();
     std::fs::create_dir_all(built.join("web")).unwrap();
-    // npm finds each package that the lock file names; what it would install is not asked for.
+    // npm finds each package of the lock file; nothing is downloaded.
     install_program(
         &programs.join("npm"),
         "set -e\nfor p in $(ls */package.json); do echo \"$p\"; done >> ../installed\ntest -f package-lock.json",
@@ -243,7 +243,7 @@ fn the_steps_that_copy_and_prepare_files_work_on_this_tree() {
 }
 
 #[test]
-fn only_sources_are_sent_to_the_builder() {
+fn image_build_context_contains_only_sources() {
     let rules = ignore_rules();
     for path in [
         "Cargo.toml",
@@ -271,7 +271,7 @@ fn only_sources_are_sent_to_the_builder() {
 }
 
 #[test]
-fn the_image_starts_what_there_is_and_not_as_root() {
+fn image_starts_a_valid_command_and_not_as_root() {
     let [_, _, shipped] = stages();
     assert_eq!(shipped.only("USER"), "throughline");
     let prepared = shipped.only("RUN");

@@ -56,7 +56,7 @@ fn json(arguments: &[&str], input: &str) -> Value {
 }
 
 #[test]
-fn the_prompt_is_shown_with_its_cost() {
+fn tools_prompt_is_shown_with_token_counts() {
     let said = run(&["tools", "prompt"], "");
     assert_eq!(said.code, Some(0), "{}", said.err);
     assert!(said.out.starts_with("Hello Ada. ") && said.out.contains("demo_weather"), "{}", said.out);
@@ -91,7 +91,7 @@ fn the_prompt_is_shown_with_its_cost() {
 }
 
 #[test]
-fn the_list_says_why_a_tool_is_not_offered() {
+fn tools_list_explains_why_a_tool_is_not_offered() {
     let rows = json(&["tools", "list", "--json"], "");
     let why = |name: &str| {
         let row = rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap();
@@ -116,7 +116,7 @@ fn request(tool: &str, fields: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_pasted_reply_is_read_and_judged() {
+fn parse_predicts_the_outcome_of_each_pasted_call() {
     let calendar = request("demo_calendar", &[("title", "lunch"), ("when", "2026-11-22T12:00:00")]);
     let text = format!(
         "Well.\n{}{}{}{}```\n{}```\n[TOOL_CALLS][{{\"name\": \"time_now\", \"arguments\": {{}}}}]\n<<<[TOOL_REQUEST]>>>\nurl",
@@ -183,13 +183,13 @@ fn a_pasted_reply_is_read_and_judged() {
 }
 
 #[test]
-fn pasted_text_cannot_steer_the_terminal() {
+fn pasted_text_is_escaped_for_the_terminal() {
     let said = run(&["parse"], &request("demo_weather", &[("city", "\u{1b}[2J\u{202e}Paris")]));
     assert!(!said.out.contains('\u{1b}') && !said.out.contains('\u{202e}'), "{:?}", said.out);
 }
 
 #[test]
-fn answers_that_earlier_releases_kept_in_a_file_are_listed_and_taken_back() {
+fn approvals_from_an_older_file_are_listed_and_revoked() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     std::fs::create_dir(&data).unwrap();
@@ -233,7 +233,7 @@ fn answers_that_earlier_releases_kept_in_a_file_are_listed_and_taken_back() {
     let (code, _, err) = tools(&["--store", other, "--forget", "4294967303"]);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(tools(&["--store", other]).1, "no remembered approvals\n");
-    // A store that was put away as damaged may hold a denial, too, and so may a file that cannot be read.
+    // A store that was set aside as damaged may hold a denial, too, and so may an unreadable file.
     std::fs::write(data.join("other.db.corrupt-1"), "").unwrap();
     let (code, _, err) = tools(&["--store", other]);
     assert!(code == Some(1) && err.contains("it was damaged"), "{err}");

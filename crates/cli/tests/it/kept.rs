@@ -1,4 +1,5 @@
-//! `chat` and `ask` are kept in the server's store: continued, resumed after a kill, and through the server that has it open.
+//! `chat` and `ask` are stored in the server's store: continued, resumed after a kill, and through the server
+//! that has it open.
 #![cfg(unix)]
 
 use crate::support::played::{Played, check_log};
@@ -29,7 +30,7 @@ fn turns(folder: &Path) -> Vec<Value> {
 }
 
 #[test]
-fn a_question_is_kept_replayed_and_continued() {
+fn conversation_is_stored_replayed_and_continued() {
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().call("demo_weather", json!({"city": "Paris"})),
         ModelScript::new().say("Sunny, Ada."),
@@ -69,7 +70,7 @@ fn a_question_is_kept_replayed_and_continued() {
 }
 
 #[test]
-fn without_a_conversation_there_is_nothing_to_continue() {
+fn continuing_a_missing_conversation_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let (done, _, said) = run(folder.path(), &["ask", "-c", "hello"]);
     assert!(!done && said.contains("no conversation to continue"), "{said}");
@@ -78,7 +79,7 @@ fn without_a_conversation_there_is_nothing_to_continue() {
 }
 
 #[test]
-fn standard_input_and_files_follow_the_prompt() {
+fn stdin_and_files_follow_the_prompt() {
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().say("Looks good."),
         ModelScript::new().say("Fine.").call("demo_weather", json!({"city": "Paris"})),
@@ -107,7 +108,7 @@ fn standard_input_and_files_follow_the_prompt() {
 }
 
 #[test]
-fn a_reply_whose_process_was_killed_is_gone_on_with() {
+fn turn_of_a_killed_process_is_resumed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let go = folder.join("go");
@@ -149,7 +150,7 @@ fn entry(title: &str) -> ModelScript {
 }
 
 #[test]
-fn while_a_server_has_the_store_open_both_go_through_it() {
+fn ask_and_chat_use_the_server_that_has_the_store_open() {
     let played = Played::new(ScriptQueue::new([
         entry("lunch"),
         ModelScript::new().say("Lunch is in."),
@@ -163,7 +164,7 @@ fn while_a_server_has_the_store_open_both_go_through_it() {
     let folder = folder.path();
     let server = serving(folder, &played);
 
-    // A person at a terminal is asked.
+    // At a terminal the user is asked for approval.
     let mut terminal = Terminal::start(command(folder).args(["ask", "Put lunch in."]));
     terminal.until("Allow this call?  demo.calendar");
     terminal.until("\"title\": \"lunch\"");
@@ -203,7 +204,7 @@ fn while_a_server_has_the_store_open_both_go_through_it() {
 }
 
 #[test]
-fn a_chat_begins_anew_resumes_retries_saves_and_changes_its_instructions() {
+fn chat_commands_new_resume_retry_save_and_system_work() {
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().say("First."),
         ModelScript::new().say("Second."),
@@ -253,7 +254,7 @@ fn a_chat_begins_anew_resumes_retries_saves_and_changes_its_instructions() {
     assert!(saved.contains("one") && saved.contains("Second again."), "{saved}");
 }
 
-/// Two agents, one upstream with two models. The second agent has words of its own.
+/// Two agents, one upstream with two models. The second agent has instructions.
 fn two_agents(played: &Played) -> String {
     format!(
         "[upstreams.fake]\nbase_url = \"{}\"\ndialect = \"openai-chat\"\n\n[agents.default]\nmodel = \"fake/small\"\n\n\
@@ -269,7 +270,7 @@ fn last_request(played: &Played) -> (String, String) {
 }
 
 #[test]
-fn a_chat_changes_its_agent_and_its_model_and_copies_an_answer() {
+fn chat_commands_agent_model_and_copy_work() {
     let replies = ["In prose: ☀.", "In verse.", "Another model."];
     let played = Played::new(ScriptQueue::new(replies.map(|text| ModelScript::new().say(text))));
     let folder = tempfile::tempdir().unwrap();
@@ -311,7 +312,7 @@ fn a_chat_changes_its_agent_and_its_model_and_copies_an_answer() {
 }
 
 #[test]
-fn through_a_server_an_agent_is_changed_and_ask_takes_files_pictures_templates_and_schemas() {
+fn ask_and_chat_options_work_through_a_server() {
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().say("In prose."),
         ModelScript::new().say("In verse."),
@@ -357,7 +358,7 @@ fn through_a_server_an_agent_is_changed_and_ask_takes_files_pictures_templates_a
         .unwrap();
     assert_eq!(asked(&["-t", "review", "-p", "language=Rust", "fn f() {}"]), "Reviewed.\n");
     assert!(last_request(&played).1.contains("Review this Rust code:\\n\\nfn f() {}"));
-    // The first answer does not fit, and the server is asked once more.
+    // The first answer does not fit the schema, and the model is called once more.
     let schema =
         r#"{"type": "object", "required": ["name", "age"], "properties": {"age": {"type": "integer"}}}"#;
     let answer: Value = serde_json::from_str(&asked(&["--schema", schema, "Who?"])).unwrap();
@@ -368,7 +369,7 @@ fn through_a_server_an_agent_is_changed_and_ask_takes_files_pictures_templates_a
 }
 
 #[test]
-fn what_is_asked_beside_a_running_chat_is_kept_when_that_one_ends() {
+fn ask_during_a_chat_is_stored_when_the_chat_ends() {
     let played = Played::new(ScriptQueue::new([
         ModelScript::new().say("In the chat."),
         ModelScript::new().say("Beside it."),
@@ -386,7 +387,7 @@ fn what_is_asked_beside_a_running_chat_is_kept_when_that_one_ends() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "Beside it.\n", "{said}");
     assert!(said.contains("this conversation is in the history when that one has ended"), "{said}");
-    // It cannot be continued yet, and says why.
+    // It cannot be continued yet, and the error gives the reason.
     let output = ask(folder, &played, &["-c", "three"]).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && said.contains("the store is in use"), "{said}");
@@ -410,7 +411,7 @@ fn what_is_asked_beside_a_running_chat_is_kept_when_that_one_ends() {
 }
 
 #[test]
-fn questions_at_the_same_time_are_all_kept() {
+fn concurrent_asks_are_all_stored() {
     let played = Played::new(ScriptQueue::new((0..4).map(|_| ModelScript::new().say("Yes."))));
     let folder = tempfile::tempdir().unwrap();
     let running: Vec<_> = (0..4)
@@ -424,15 +425,15 @@ fn questions_at_the_same_time_are_all_kept() {
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(String::from_utf8_lossy(&output.stdout), "Yes.\n", "{said}");
     }
-    // Whoever comes next moves what the last one could not.
+    // The next command moves the store that the last one could not.
     let mut last = ask(folder.path(), &played, &["-c"]);
     let _ = last.stdin(Stdio::null()).output().unwrap();
     assert_eq!(turns(folder.path()).len(), 4);
 }
 
-/// A store that cannot be had is told, and the answer comes.
+/// A store that cannot be opened is reported, and the answer is printed.
 #[test]
-fn an_answer_comes_even_if_it_cannot_be_kept() {
+fn ask_answers_even_if_it_cannot_be_stored() {
     let played = Played::new(ScriptQueue::new([ModelScript::new().say("Here I am.")]));
     let folder = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(folder.path().join("gone/away"), folder.path().join("data")).unwrap();

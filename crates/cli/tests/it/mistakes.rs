@@ -12,7 +12,7 @@ fn answer(config: &str, words: &[&str]) -> (bool, String) {
     (output.status.success(), String::from_utf8_lossy(&text).into_owned())
 }
 
-/// `doctor` refuses the configuration and says this.
+/// Checks that `doctor` refuses the configuration with this message.
 fn check(config: &str, expected: &[&str]) {
     let (ok, said) = answer(config, &["doctor"]);
     assert!(!ok, "accepted in silence:\n{config}\n{said}");
@@ -21,13 +21,13 @@ fn check(config: &str, expected: &[&str]) {
     }
 }
 
-/// The same in an agent, with a model.
+/// Checks lines of an agent with a model.
 fn check_agent(lines: &str, expected: &[&str]) {
     check(&format!("[agents.default]\nmodel = \"demo\"\n{lines}"), expected);
 }
 
 #[test]
-fn mcp_servers_in_the_form_of_other_clients_are_shown_in_ours() {
+fn mcp_server_syntax_of_other_clients_is_corrected() {
     check("[mcp.x]\ncommand = \"npx -y foo\"", &["command = [\"npx\", \"-y\", \"foo\"]"]);
     check("[mcp.x]\ncommand = \"npx\"\nargs = [\"-y\", \"foo\"]", &["command = [\"npx\", \"-y\", \"foo\"]"]);
     check("[mcp.x]\ncommand = [\"npx\"]\nargs = [\"-y\"]", &["command = [\"npx\", \"-y\"]"]);
@@ -35,7 +35,7 @@ fn mcp_servers_in_the_form_of_other_clients_are_shown_in_ours() {
 }
 
 #[test]
-fn a_value_of_the_wrong_type_is_shown_in_the_right_one() {
+fn wrong_value_type_is_shown_with_a_correction() {
     check_agent("tool_call = true", &["expected a table", "tool_call = { enabled = true }"]);
     check_agent("temperature = \"0.3\"", &["expected a number", "without quotes: temperature = 0.3"]);
     check(
@@ -51,7 +51,7 @@ fn a_value_of_the_wrong_type_is_shown_in_the_right_one() {
 }
 
 #[test]
-fn a_key_in_the_file_is_refused_and_never_repeated() {
+fn key_in_the_config_is_rejected_and_not_printed() {
     let upstream = "[agents.default]\nmodel = \"demo\"\n[upstreams.oa]\nknown = \"openai\"\n";
     for (line, expected) in [
         ("api_key = \"sk-very-secret-1\"", "keys are not written into this file"),
@@ -79,7 +79,7 @@ fn a_key_in_the_file_is_refused_and_never_repeated() {
 }
 
 #[test]
-fn a_name_that_is_part_of_the_right_one_is_completed() {
+fn partial_name_suggests_the_full_name() {
     check(
         "[upstreams.u]\ndialect = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1\"",
         &["did you mean `openai-chat`?"],
@@ -90,7 +90,7 @@ fn a_name_that_is_part_of_the_right_one_is_completed() {
 }
 
 #[test]
-fn what_could_never_work_is_refused() {
+fn settings_that_cannot_work_are_rejected() {
     check_agent("temperature = 9", &["`temperature` is a number from 0 to 2", "throughline.toml:3:15"]);
     check_agent("temperature = -0.1", &["from 0 to 2"]);
     check_agent("max_output_tokens = 0", &["`max_output_tokens` of 0 lets nothing through"]);
@@ -105,7 +105,7 @@ fn what_could_never_work_is_refused() {
 }
 
 #[test]
-fn what_names_no_tool_is_told_with_the_nearest_one() {
+fn unknown_tool_in_the_config_suggests_the_closest() {
     let rule = "tool_call = { enabled = true }\n[[agents.default.policy]]\ndecide = \"deny\"\ntool = \"demo.calender\"";
     check_agent(rule, &["rule 1", "did you mean `demo.calendar`?"]);
     let switch = "tool_call = { enabled = true, tool_toggles = { \"demo.calender\" = false } }";
@@ -113,13 +113,13 @@ fn what_names_no_tool_is_told_with_the_nearest_one() {
 }
 
 #[test]
-fn a_relative_folder_of_a_rule_is_told() {
+fn relative_path_in_a_policy_rule_is_reported() {
     let rule = "tool_call = { enabled = true }\n[[agents.default.policy]]\ndecide = \"deny\"\narguments = { path = { under = \"notes\" } }";
     check_agent(rule, &["rule 1 fits no absolute path", "`under = \"notes\"` is relative"]);
 }
 
 #[test]
-fn tools_that_can_never_be_reached_or_started_are_told_at_once() {
+fn private_hosts_and_shell_lines_in_tools_are_reported() {
     let http = |url: &str| format!("[http_tools.light]\ndescription = \"x\"\nurl = \"{url}\"");
     check(
         &http("http://127.0.0.1:21395/on"),
@@ -133,7 +133,7 @@ fn tools_that_can_never_be_reached_or_started_are_told_at_once() {
 }
 
 #[test]
-fn what_is_not_there_is_told_with_a_remedy() {
+fn missing_config_and_database_errors_have_a_remedy() {
     let (ok, said) = answer("", &["doctor", "--config", "/nope.toml"]);
     assert!(!ok && said.contains("--> /nope.toml") && said.contains("check the path"), "{said}");
     let away = ["serve", "--listen", "127.0.0.1:0", "--store", "postgres://me:hunter2@127.0.0.1:1/chat"];
@@ -149,7 +149,7 @@ fn what_is_not_there_is_told_with_a_remedy() {
 
 /// Input that looks unusual and is meant so stays accepted.
 #[test]
-fn what_is_no_mistake_is_accepted() {
+fn unusual_but_valid_configs_are_accepted() {
     for config in [
         "[agents.helper]\nmodel = \"demo\"\ntemperature = 2",
         "[agents.default]\nmodel = \"demo\"\n[[agents.default.policy]]\ndecide = \"allow\"\ntool = \"*\"",
@@ -164,7 +164,7 @@ fn what_is_no_mistake_is_accepted() {
 }
 
 #[test]
-fn listing_keys_makes_nothing() {
+fn keys_list_does_not_create_the_data_folder() {
     let (mut command, folder) = throughline();
     let output = command.args(["keys", "list"]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -172,7 +172,7 @@ fn listing_keys_makes_nothing() {
 }
 
 #[test]
-fn the_list_of_tools_says_what_the_rules_say() {
+fn tools_list_shows_policy_decisions() {
     let rule = |decide: &str, tool: &str| {
         format!("[[agents.default.policy]]\ndecide = \"{decide}\"\ntool = \"{tool}\"\n")
     };
@@ -188,7 +188,7 @@ fn the_list_of_tools_says_what_the_rules_say() {
 }
 
 #[test]
-fn a_rule_holds_for_what_a_person_runs_too() {
+fn policy_rules_apply_to_manual_calls() {
     let config = "[agents.default]\nmodel = \"demo\"\n[[agents.default.policy]]\ndecide = \"deny\"\ntool = \"demo.calendar\"\n\
                   reason = \"The calendar is full.\"\n[[agents.default.policy]]\ndecide = \"ask\"\ntool = \"time.now\"\n\
                   [agents.free]\nmodel = \"demo\"\n";
@@ -205,7 +205,7 @@ fn a_rule_holds_for_what_a_person_runs_too() {
 }
 
 #[test]
-fn the_mock_prints_a_command_that_its_script_answers() {
+fn mock_prints_a_command_that_works_in_a_shell() {
     use std::io::{BufRead, BufReader};
     let (given, folder) = throughline();
     let script = "key = \"sk-o'a\"\nmodels = [\"gpt-fake\"]\n[[rules]]\nthen = [{ say = \"Hello from the script.\" }]\n";
@@ -237,7 +237,7 @@ fn the_mock_prints_a_command_that_its_script_answers() {
 }
 
 #[test]
-fn servers_of_another_client_are_taken_over_without_their_secrets() {
+fn mcp_import_copies_servers_without_their_secrets() {
     let (mut command, folder) = throughline();
     let at = |name: &str| folder.path().join(name);
     let json = r#"{"mcpServers": {

@@ -1,4 +1,4 @@
-//! The commands that look at the past, over a PostgreSQL URL.
+//! The commands that read the history, over a PostgreSQL URL.
 
 #![cfg(all(unix, feature = "postgres"))]
 
@@ -26,7 +26,7 @@ fn refused(data: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn import_history_replay_and_export_take_a_url() {
+fn import_history_replay_and_export_accept_a_postgres_url() {
     let Some(cluster) = Cluster::shared() else { return };
     let (url, folder) = (cluster.fresh(), tempfile::tempdir().unwrap());
     let (data, file) = (folder.path().join("data"), folder.path().join("messages.json"));
@@ -91,7 +91,7 @@ fn run_printed(cluster: &Cluster, text: &str, program: &str) {
 }
 
 #[test]
-fn a_backup_and_the_lines_that_it_prints_restore_everything_into_another_database() {
+fn printed_backup_commands_restore_into_another_database() {
     let Some(cluster) = Cluster::shared() else { return };
     let (url, other, folder) = (cluster.fresh(), cluster.fresh(), tempfile::tempdir().unwrap());
     let (data, restored) = (folder.path().join("data"), folder.path().join("restored"));

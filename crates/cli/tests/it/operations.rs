@@ -17,7 +17,7 @@ fn read(path: &str) -> String {
     std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// A command line is one that the program understands: `--help` behind it is answered.
+/// Checks that the program understands a command line: it answers with `--help` appended.
 #[track_caller]
 fn understood(words: &[&str]) {
     let (mut command, _own) = throughline();
@@ -51,7 +51,7 @@ fn unit() -> BTreeMap<String, Vec<String>> {
 }
 
 #[test]
-fn the_unit_starts_reloads_and_stops_what_there_is() {
+fn systemd_unit_has_valid_start_reload_and_stop_settings() {
     let unit = unit();
     let one = |key: &str| unit[key].join(" ");
     let start = one("ExecStart");
@@ -85,7 +85,7 @@ fn the_unit_starts_reloads_and_stops_what_there_is() {
 }
 
 #[test]
-fn the_example_configuration_works_as_it_is_and_with_everything_in_it() {
+fn example_config_is_valid_also_with_all_settings_enabled() {
     let example = read("ops/throughline.toml");
     let is_setting = |line: &str| {
         let name = line.split(" = ").next().unwrap();
@@ -108,7 +108,7 @@ fn the_example_configuration_works_as_it_is_and_with_everything_in_it() {
 }
 
 #[test]
-fn systemd_understands_every_line_of_the_unit() {
+fn systemd_analyze_accepts_the_unit() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
         println!("skipped: there is no systemd-analyze on this machine");
         return;
@@ -124,7 +124,8 @@ fn systemd_understands_every_line_of_the_unit() {
     let said = String::from_utf8_lossy(&verified.stderr).into_owned();
     let of_ours: Vec<&str> = said.lines().filter(|line| line.contains("throughline.service")).collect();
     assert!(verified.status.success() && of_ours.is_empty(), "{said}");
-    // The calls that confinement needs pass the filter by name, whatever groups this systemd knows.
+    // The calls that confinement needs pass the filter by name, regardless of the groups that this systemd
+    // has.
     for call in ["landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"] {
         assert!(unit_filters().contains(call), "{call}");
     }
@@ -135,7 +136,7 @@ fn unit_filters() -> BTreeSet<String> {
 }
 
 #[test]
-fn the_composition_waits_for_turns_and_publishes_to_this_machine_only() {
+fn compose_file_waits_for_turns_and_binds_to_localhost() {
     let text = read("ops/compose.yaml");
     let value = |key: &str| {
         let line = text.lines().find_map(|line| line.trim().strip_prefix(&format!("{key}: ")));

@@ -25,7 +25,7 @@ fn run_tools(pins: &std::path::Path, words: &[&str]) -> (Option<i32>, String, St
 }
 
 #[test]
-fn a_changed_definition_is_shown_and_agreed_to() {
+fn changed_tool_definition_is_shown_and_approved() {
     let folder = tempfile::tempdir().unwrap();
     let pins = PinStore::in_file(folder.path().join("mcp-pins.json"));
     let compare = |description: &str| {

@@ -12,14 +12,14 @@ use throughline_testkit::{FakeDialect, ModelScript, ScriptMove, ScriptQueue};
 const BODY: &str =
     "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// The writing end of a pipe that nobody reads any more.
+/// The writing end of a pipe whose reading end is closed.
 fn closed_pipe() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     writer.into()
 }
 
-/// Exit code of a command whose output nobody reads; standard error stays empty.
+/// Exit code of a command with a closed standard output; standard error stays empty.
 #[track_caller]
 fn quiet(mut command: Command) -> Option<i32> {
     let arguments: Vec<_> = command.get_args().map(ToOwned::to_owned).collect();
@@ -41,7 +41,7 @@ fn ask(folder: &Path, played: &Played) -> Command {
 }
 
 #[test]
-fn what_prints_a_list_ends_quietly() {
+fn commands_exit_quietly_when_the_pipe_is_closed() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("reply.txt"), "no call\n").unwrap();
@@ -90,14 +90,14 @@ fn what_prints_a_list_ends_quietly() {
     std::fs::write(folder.join("lines.txt"), "/help\nhello\n/tools\n").unwrap();
     chat.arg("chat").stdin(std::fs::File::open(folder.join("lines.txt")).unwrap());
     assert_eq!(quiet(chat), Some(0), "chat");
-    // An error has its code, though nobody reads it.
+    // An error has its exit code, although its output is not read.
     let mut wrong = command(folder);
     wrong.args(["export", "conv_none"]);
     assert_eq!(mute(wrong), Some(1));
 }
 
 #[test]
-fn an_answer_that_nobody_reads_is_stopped_and_kept_as_far_as_it_came() {
+fn ask_into_a_closed_pipe_is_cancelled_and_stored() {
     let script = ModelScript::new().say("The first words").then(ScriptMove::Stall);
     let played = Played::new(ScriptQueue::new([script.clone(), script]));
     let folder = tempfile::tempdir().unwrap();

@@ -53,7 +53,7 @@ fn probe(folder: &Path, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_mock_with_quirks_is_measured_and_its_profile_written() {
+fn probe_measures_quirks_and_writes_the_profile() {
     let mock = Mock::start(&["--quirk", "cumulative_arguments", "--quirk", "images_refused"]);
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("throughline.toml");
@@ -89,7 +89,7 @@ fn a_mock_with_quirks_is_measured_and_its_profile_written() {
 }
 
 #[test]
-fn an_endpoint_that_is_not_configured_is_measured_as_json() {
+fn probe_of_an_unconfigured_endpoint_prints_json() {
     let mock = Mock::start(&["--quirk", "zero_index"]);
     let folder = tempfile::tempdir().unwrap();
     let base_url = format!("{}/v1", mock.origin);
@@ -104,7 +104,7 @@ fn an_endpoint_that_is_not_configured_is_measured_as_json() {
 }
 
 #[test]
-fn an_upstream_that_is_not_there_and_one_that_nobody_knows_have_a_remedy() {
+fn probe_reports_unknown_and_unreachable_upstreams() {
     let folder = tempfile::tempdir().unwrap();
     let (code, _, status) = probe(folder.path(), &["deepsek"]);
     assert_eq!(code, Some(1), "{status}");

@@ -1,4 +1,4 @@
-//! Permanent approvals: one store, whoever gave one, shows it or revokes it.
+//! Permanent approvals: one store for all commands that add, show or revoke one.
 #![cfg(unix)]
 
 use crate::support::played::Played;
@@ -35,7 +35,7 @@ fn forget(folder: &Path, number: &Value) {
     assert!(done && said.contains("such calls ask again"), "{said}{error}");
 }
 
-/// Asks in a terminal, and allows the call for ever.
+/// Runs `ask` in a terminal, and approves the call permanently.
 fn allow_always(folder: &Path, arguments: &[&str]) {
     let mut terminal = Terminal::start(command(folder).args(["ask", "--demo-tools"]).args(arguments));
     terminal.until("Allow this call?  demo.calendar");
@@ -48,7 +48,7 @@ fn allow_always(folder: &Path, arguments: &[&str]) {
     assert!(!shown.contains("was not remembered"), "{shown}");
 }
 
-/// Without a person a call that asks is denied: `true` if it ran.
+/// Without a person a call that needs approval is denied: `true` if it ran.
 fn runs_unasked(folder: &Path, arguments: &[&str]) -> bool {
     let mut asking = command(folder);
     asking.args(["ask", "--events", "--demo-tools"]).args(arguments).stdin(Stdio::null());
@@ -59,7 +59,7 @@ fn runs_unasked(folder: &Path, arguments: &[&str]) -> bool {
 }
 
 #[test]
-fn a_permanent_approval_is_one_with_and_without_a_server_and_a_log() {
+fn permanent_approval_holds_with_and_without_a_log() {
     let played = Played::new(ScriptQueue::new(["a", "b", "c", "d", "e"].into_iter().flat_map(entry)));
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
@@ -101,7 +101,7 @@ fn a_permanent_approval_is_one_with_and_without_a_server_and_a_log() {
 }
 
 #[test]
-fn a_permanent_approval_of_a_server_is_shown_and_revoked_by_the_command() {
+fn server_approval_is_listed_and_revoked_by_the_cli() {
     let played = Played::new(ScriptQueue::new(["a", "b", "c"].into_iter().flat_map(entry)));
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();

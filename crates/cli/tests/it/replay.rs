@@ -19,7 +19,7 @@ fn replayed(events: &str, arguments: &[&str]) -> (Option<i32>, String, String) {
 }
 
 #[test]
-fn a_turn_is_shown_again_as_it_was() {
+fn replay_reproduces_the_recorded_turn() {
     let events = recorded();
     let (code, said, _) = replayed(&events, &["--events"]);
     assert_eq!((code, said.as_str()), (Some(0), events.as_str()), "the same events, byte for byte");
@@ -31,7 +31,7 @@ fn a_turn_is_shown_again_as_it_was() {
 }
 
 #[test]
-fn the_message_is_what_it_was_after_each_event() {
+fn replay_at_shows_the_message_after_that_event() {
     let events = recorded();
     let parsed: Vec<serde_json::Value> =
         events.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
@@ -52,7 +52,7 @@ fn the_message_is_what_it_was_after_each_event() {
 }
 
 #[test]
-fn what_cannot_be_shown_is_said() {
+fn replay_reports_invalid_arguments_and_recordings() {
     let events = recorded();
     for (events, arguments, expected) in [
         (events.as_str(), &["--at", "0"][..], "no event 0"),
@@ -69,7 +69,7 @@ fn what_cannot_be_shown_is_said() {
 }
 
 #[test]
-fn a_turn_of_a_store_is_shown_while_a_server_has_it() {
+fn replay_reads_a_store_that_is_open_elsewhere() {
     use throughline_store::{Durability, Log, LogRecord, SqliteSettings, SqliteStore};
     let events = recorded();
     let (mut command, folder) = throughline();

@@ -35,7 +35,7 @@ fn check_wav(wav: &[u8], samples: &str) {
 }
 
 #[test]
-fn the_sentences_are_printed_without_a_voice() {
+fn say_prints_sentences_without_a_voice() {
     for arguments in [&["--text", "-"][..], &["--dry-run"]] {
         let (code, sentences, _) = say(arguments, REPLY, nothing, nothing);
         assert_eq!(code, Some(0));
@@ -44,7 +44,7 @@ fn the_sentences_are_printed_without_a_voice() {
 }
 
 #[test]
-fn sentences_go_one_by_one_to_the_voice_and_together_into_a_file() {
+fn say_voices_each_sentence_and_writes_one_file() {
     let written = |folder: &Path| {
         let wav = std::fs::read(folder.join("out.wav")).unwrap();
         check_wav(&wav, "Hello there.\n\0Bye.\n\0");
@@ -59,7 +59,7 @@ fn sentences_go_one_by_one_to_the_voice_and_together_into_a_file() {
 }
 
 #[test]
-fn a_player_that_is_installed_is_given_all_of_it() {
+fn say_plays_all_sentences_with_an_installed_player() {
     let install = |folder: &Path| {
         std::fs::create_dir(folder.join("bin")).unwrap();
         for player in ["pw-play", "afplay"] {
@@ -75,7 +75,7 @@ fn a_player_that_is_installed_is_given_all_of_it() {
 }
 
 #[test]
-fn mistakes_are_named_with_a_remedy_and_leave_old_files_alone() {
+fn say_errors_leave_the_old_file_unchanged() {
     let old = |folder: &Path| std::fs::write(folder.join("out.wav"), "old").unwrap();
     let still = |folder: &Path| assert_eq!(std::fs::read(folder.join("out.wav")).unwrap(), b"old");
     for (arguments, exit, expected) in [

@@ -1,5 +1,4 @@
-//! The path of docs/paths.md for somebody who runs a server for others: the script, in an empty folder, with the built
-//! command.
+//! The path of docs/paths.md for a self-hoster: the script, in an empty folder, with the built command.
 
 #![cfg(unix)]
 
@@ -43,7 +42,7 @@ fn write_certificate(folder: &Path) {
     std::fs::write(folder.join("key.pem"), made.signing_key.serialize_pem()).unwrap();
 }
 
-/// The remains of a script that went wrong, for whoever reads the failure.
+/// Prints the output of a failed script.
 #[track_caller]
 fn check(output: &Output) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
@@ -51,7 +50,7 @@ fn check(output: &Output) {
 }
 
 #[test]
-fn a_server_for_two_people_is_set_up_used_saved_and_restored() {
+fn self_hosting_script_runs_as_documented() {
     if !is_there("curl") {
         println!("skipped: curl is not installed");
         return;
@@ -66,9 +65,9 @@ fn a_server_for_two_people_is_set_up_used_saved_and_restored() {
     assert!(before.contains("What is the weather in Paris?"), "the history has the turn: {before}");
 }
 
-/// Else the script would hold whatever the server does.
+/// Otherwise the script would pass with any server.
 #[test]
-fn a_rule_that_is_not_there_is_noticed() {
+fn self_hosting_script_fails_without_its_deny_rule() {
     if !is_there("curl") {
         println!("skipped: curl is not installed");
         return;

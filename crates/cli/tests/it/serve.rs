@@ -1,4 +1,4 @@
-//! `throughline serve` and `throughline keys` as processes: started, asked, told to stop, started again.
+//! `throughline serve` and `throughline keys` as processes: started, used, stopped, started again.
 
 #![cfg(unix)]
 
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use throughline_testkit::{FakeDialect, FakeUpstream, ModelScript, ScriptQueue};
 
 #[test]
-fn the_first_start_shows_a_key_once_and_later_ones_know_it() {
+fn first_start_shows_the_key_once_and_it_stays_valid() {
     let folder = tempfile::tempdir().unwrap();
     let first = Serving::start(folder.path(), &[]);
     let token = first.token().expect("a key is shown").to_owned();
@@ -40,7 +40,7 @@ fn the_first_start_shows_a_key_once_and_later_ones_know_it() {
 }
 
 #[test]
-fn root_is_warned_at_the_start_and_in_doctor_unless_programs_run_as_somebody_else() {
+fn running_as_root_is_warned_unless_run_as_is_set() {
     use std::os::unix::fs::MetadataExt;
     if std::fs::metadata("/proc/self").map_or(true, |own| own.uid() != 0) {
         println!("skipped: this is not root");
@@ -70,7 +70,7 @@ fn root_is_warned_at_the_start_and_in_doctor_unless_programs_run_as_somebody_els
 }
 
 #[test]
-fn a_control_group_that_is_given_is_shown_by_doctor_and_used_by_the_server() {
+fn control_group_is_shown_by_doctor_and_used_by_serve() {
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path().join("group");
     std::fs::create_dir(&tree).unwrap();
@@ -100,7 +100,7 @@ fn a_control_group_that_is_given_is_shown_by_doctor_and_used_by_the_server() {
 }
 
 #[test]
-fn the_demo_model_answers_and_the_turn_is_kept() {
+fn demo_turn_is_streamed_and_stored() {
     let folder = tempfile::tempdir().unwrap();
     let server = Serving::start(folder.path(), &[]);
     let token = server.token().unwrap().to_owned();
@@ -117,7 +117,7 @@ fn the_demo_model_answers_and_the_turn_is_kept() {
     assert!(done && kept.lines().last().is_some_and(|line| line.contains("stream_end")), "{kept}\n{said}");
 }
 
-/// A PDF with one page that says this.
+/// A PDF with one page with this text.
 fn pdf(text: &str) -> String {
     let content = format!("BT /F1 12 Tf 72 700 Td ({text}) Tj ET");
     let objects = [
@@ -139,7 +139,7 @@ fn pdf(text: &str) -> String {
 }
 
 #[test]
-fn a_pdf_is_read_in_a_process_of_its_own_within_its_limits() {
+fn pdf_text_is_extracted_within_a_memory_limit() {
     let read = |configuration: &str, content: &str| {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("throughline.toml"), configuration).unwrap();
@@ -171,7 +171,7 @@ fn a_pdf_is_read_in_a_process_of_its_own_within_its_limits() {
 }
 
 #[test]
-fn a_refused_key_behind_a_fallback_is_a_warning_and_a_finding_of_doctor() {
+fn key_rejected_before_a_fallback_is_in_log_and_doctor() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let upstream =
         runtime.block_on(FakeUpstream::start(ScriptQueue::new([ModelScript::status(401)]))).unwrap();
@@ -208,7 +208,7 @@ fn a_refused_key_behind_a_fallback_is_a_warning_and_a_finding_of_doctor() {
 }
 
 #[test]
-fn the_first_page_the_documentation_and_downloads_come_with_their_own_policies() {
+fn pages_and_downloads_have_content_security_policies() {
     let folder = tempfile::tempdir().unwrap();
     let server = Serving::start(folder.path(), &[]);
     let token = server.token().unwrap().to_owned();
@@ -240,7 +240,7 @@ fn the_first_page_the_documentation_and_downloads_come_with_their_own_policies()
 }
 
 #[test]
-fn what_the_greeting_suggests_works_as_it_is_printed() {
+fn commands_in_the_greeting_work_as_printed() {
     if Command::new("curl").arg("--version").output().is_err() {
         return println!("skipped: there is no curl");
     }
@@ -269,7 +269,7 @@ fn what_the_greeting_suggests_works_as_it_is_printed() {
 
 #[cfg(feature = "postgres")]
 #[test]
-fn a_database_keeps_keys_and_turns_when_the_server_is_killed() {
+fn postgres_keeps_keys_and_turns_when_the_server_is_killed() {
     let Some(cluster) = cluster::Cluster::start() else { return };
     let (folder, url) = (tempfile::tempdir().unwrap(), cluster.fresh());
     let first = Serving::start(folder.path(), &["--store", &url]);
@@ -283,7 +283,7 @@ fn a_database_keeps_keys_and_turns_when_the_server_is_killed() {
     let events_url = started["events_url"].as_str().unwrap();
     let (status, events) = first.get(events_url, Some(&token));
     assert_eq!((status, events.matches("event: stream_end").count()), (200, 1), "{events}");
-    // Killed, not told to stop.
+    // Killed, not stopped.
     drop(first);
     let second = Serving::start(folder.path(), &["--store", &url]);
     assert_eq!(second.token(), None, "the key is known:\n{}", second.greeting);
@@ -294,7 +294,7 @@ fn a_database_keeps_keys_and_turns_when_the_server_is_killed() {
 }
 
 #[test]
-fn one_folder_has_one_server_and_one_port_one_program() {
+fn second_server_on_the_same_folder_or_port_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let first = Serving::start(folder.path(), &[]);
     let (done, _, said) = run(folder.path(), &["serve", "--listen", "127.0.0.1:0"]);
@@ -313,7 +313,7 @@ fn one_folder_has_one_server_and_one_port_one_program() {
 /// `cargo xtask verify --only limits` measures how much.
 #[cfg(all(target_os = "linux", target_env = "gnu", target_arch = "x86_64"))]
 #[test]
-fn one_thread_of_the_server_gives_free_memory_back() {
+fn server_has_one_jemalloc_background_thread() {
     let folder = tempfile::tempdir().unwrap();
     let serving = Serving::start(folder.path(), &[]);
     let of_the_allocator = || serving.threads().iter().filter(|name| name.starts_with("jemalloc")).count();
@@ -326,7 +326,7 @@ fn one_thread_of_the_server_gives_free_memory_back() {
 }
 
 #[test]
-fn keys_are_made_and_revoked_with_and_without_a_server() {
+fn keys_are_created_and_revoked_with_and_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let create = |name: &str| {
         let (done, made, said) = run(folder.path(), &["keys", "create", "--name", name, "--json"]);
@@ -362,7 +362,7 @@ fn keys_are_made_and_revoked_with_and_without_a_server() {
 }
 
 #[test]
-fn people_are_added_and_removed_with_and_without_a_server() {
+fn users_are_added_and_removed_with_and_without_a_server() {
     let folder = tempfile::tempdir().unwrap();
     let done = |arguments: &[&str]| {
         let (done, printed, said) = run(folder.path(), arguments);
@@ -413,7 +413,7 @@ fn people_are_added_and_removed_with_and_without_a_server() {
 }
 
 #[test]
-fn a_new_configuration_is_taken_and_a_wrong_one_is_not() {
+fn valid_config_is_reloaded_and_an_invalid_one_is_not() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("throughline.toml");
     std::fs::write(&file, "").unwrap();
@@ -442,9 +442,9 @@ fn a_new_configuration_is_taken_and_a_wrong_one_is_not() {
     server.says("a new configuration is in use");
 }
 
-/// A rule with a slip of the pen protects nothing, so it is said at the start and whenever a new configuration is taken.
+/// A rule with a typo protects nothing, so it is reported at the start and on every reload.
 #[test]
-fn a_rule_that_fits_no_tool_is_warned_of_at_the_start_and_when_it_comes() {
+fn policy_rule_matching_no_tool_is_logged_at_start_and_reload() {
     let folder = tempfile::tempdir().unwrap();
     let configuration = |tool: &str| {
         format!(
@@ -461,7 +461,7 @@ fn a_rule_that_fits_no_tool_is_warned_of_at_the_start_and_when_it_comes() {
     std::fs::write(&file, configuration("demo.wether")).unwrap();
     let said = server.says("demo.wether");
     assert!(said.contains("demo.weather"), "with the nearest name: {said}");
-    // One that fits is nothing to speak of.
+    // A rule that matches is not reported.
     std::fs::write(&file, configuration("demo.weather")).unwrap();
     server.says("a new configuration is in use");
     server.signal("-HUP");
@@ -470,7 +470,7 @@ fn a_rule_that_fits_no_tool_is_warned_of_at_the_start_and_when_it_comes() {
 }
 
 #[test]
-fn the_doctor_knows_the_server() {
+fn doctor_reports_the_server_and_its_store() {
     let folder = tempfile::tempdir().unwrap();
     let check = |part: &str| {
         let (_, said, _) = run(folder.path(), &["doctor"]);
@@ -489,7 +489,7 @@ fn the_doctor_knows_the_server() {
 }
 
 #[test]
-fn a_turn_is_counted_logged_and_shown_again_and_no_key_is_told() {
+fn turn_is_counted_logged_and_replayed_without_keys() {
     let folder = tempfile::tempdir().unwrap();
     let serving = Serving::start(folder.path(), &[]);
     let token = serving.token().expect("a key is shown").to_owned();
@@ -514,7 +514,7 @@ fn a_turn_is_counted_logged_and_shown_again_and_no_key_is_told() {
 }
 
 #[test]
-fn a_running_server_takes_conversations_in_and_they_go_out_from_beside_it() {
+fn import_and_export_work_with_a_running_server() {
     let folder = tempfile::tempdir().unwrap();
     let serving = Serving::start(folder.path(), &[]);
     let token = serving.token().expect("a key is shown").to_owned();
@@ -537,7 +537,7 @@ fn a_running_server_takes_conversations_in_and_they_go_out_from_beside_it() {
 }
 
 #[test]
-fn bytes_of_upstreams_are_kept_and_decoded_again() {
+fn raw_upstream_bytes_are_stored_and_decoded_again() {
     let folder = tempfile::tempdir().unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let scripts = (0..3).flat_map(|_| {
@@ -572,7 +572,7 @@ fn bytes_of_upstreams_are_kept_and_decoded_again() {
         assert!(ended.contains(&turn) && ended.contains("completed"), "{ended}");
         turns.push(turn);
     }
-    // Also what is written behind the turns' backs is there when the server has stopped.
+    // Rows written in the background are complete when the server has stopped.
     assert_eq!(serving.stop(), Some(0));
     for (turn, dialect) in turns.iter().zip(dialects) {
         let (done, said, complaint) = run(folder.path(), &["replay", turn, "--decode-raw"]);
@@ -599,7 +599,7 @@ fn bytes_of_upstreams_are_kept_and_decoded_again() {
     assert!(!done && said[1]["outcome"]["different"][0]["at"] == 7, "{said}");
 }
 
-/// The same turn once more, whose upstream said something else.
+/// Records the same turn once more, with a different reply of the upstream.
 async fn plant_a_difference(path: &Path, turn: &str) {
     use throughline_store::{Catalog, Log, NewTurnRow, RawId, SqliteSettings, SqliteStore, TurnPlacement};
     let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };
@@ -634,7 +634,7 @@ async fn plant_a_difference(path: &Path, turn: &str) {
 }
 
 #[test]
-fn people_who_are_signed_in_elsewhere_come_in_as_the_configuration_says() {
+fn trusted_proxy_and_oidc_sign_in_follow_the_config() {
     let folder = tempfile::tempdir().unwrap();
     let configuration = "[server.trusted_proxy]\nheader = \"X-Forwarded-User\"\nfrom = [\"127.0.0.1\"]\ncreate = true\n\
         [server.oidc]\nissuer = \"http://127.0.0.1:9\"\nclient_id = \"id\"\nclient_secret_env = \"OIDC_SECRET\"\nname = \"Example\"\n";
@@ -650,7 +650,7 @@ fn people_who_are_signed_in_elsewhere_come_in_as_the_configuration_says() {
     let (_, ways) = server.exchange("/v1/sign-in", "");
     let ways: Value = serde_json::from_str(&ways).unwrap();
     assert_eq!(ways["provider"]["name"], "Example");
-    // The provider is away, which its page says; a key opens the server all the same.
+    // The provider is unreachable, which its page reports; a key still opens the server.
     let (head, page) = server.exchange("/sign-in/provider", "");
     assert!(head.starts_with("http/1.1 502") && page.contains("Example cannot be reached"), "{head}{page}");
     assert!(!page.contains("the-secret-of-the-client"));

@@ -42,7 +42,7 @@ fn output(folder: &Path, words: &[&str]) -> (bool, String) {
 }
 
 #[tokio::test]
-async fn the_shipped_program_speaks_tls_by_itself() {
+async fn shipped_program_serves_only_tls_when_configured() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (folder, certificate) = with_certificate("chat.example.com");
     let serving = serve(folder.path());
@@ -61,7 +61,7 @@ async fn the_shipped_program_speaks_tls_by_itself() {
 }
 
 #[test]
-fn commands_find_the_server_although_its_certificate_is_for_another_name() {
+fn commands_accept_the_servers_own_certificate() {
     let (folder, _) = with_certificate("chat.example.com");
     let serving = serve(folder.path());
     let (ok, said) = output(folder.path(), &["keys", "create", "--name", "laptop"]);
@@ -81,9 +81,9 @@ fn commands_find_the_server_although_its_certificate_is_for_another_name() {
     assert!(!ok, "{said}");
 }
 
-/// Every feature of the manifest's defaults is in the program.
+/// Every default feature of the manifest is in the program.
 #[test]
-fn the_shipped_program_has_what_its_documents_say() {
+fn shipped_program_has_the_mock_and_postgres_features() {
     let (ok, help) = output(tempfile::tempdir().unwrap().path(), &["--help"]);
     assert!(ok && help.contains("mock"), "{help}");
     let folder = tempfile::tempdir().unwrap();

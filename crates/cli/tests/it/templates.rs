@@ -35,7 +35,7 @@ fn asking<'a>(more: &[&'a str], played: &'a [String]) -> Vec<&'a str> {
 }
 
 #[test]
-fn a_template_takes_the_prompt_and_the_values_of_its_placeholders() {
+fn template_is_filled_with_prompt_and_values() {
     let played = played(&["Fine.", "Fine, too."]);
     let to = played.arguments(FakeDialect::OpenaiChat);
     let (command, folder) = with_templates(&[("review.md", REVIEW), ("haiku.txt", "Write a haiku.")]);
@@ -74,7 +74,7 @@ fn a_template_takes_the_prompt_and_the_values_of_its_placeholders() {
 }
 
 #[test]
-fn a_mistake_with_a_template_names_what_there_is() {
+fn template_errors_name_the_valid_choices() {
     let too_long = "x".repeat((256 << 10) + 1);
     for (arguments, expected) in [
         (
@@ -109,7 +109,8 @@ const PERSON: &str = r#"{"type": "object", "properties": {"name": {"type": "stri
     "required": ["name", "born"], "additionalProperties": false}"#;
 const ADA: &str = r#"{"name":"Ada","born":1815}"#;
 
-/// Asks with the schema in a file: exit code, standard output, standard error, and the prompts that the model got.
+/// Runs `ask` with the schema in a file: exit code, standard output, standard error, and the prompts that the
+/// model got.
 fn with_schema(steps: Vec<ModelScript>, dialect: FakeDialect) -> (Option<i32>, String, String, Vec<String>) {
     let played = Played::new(ScriptQueue::new(steps));
     let (command, folder) = throughline();
@@ -121,7 +122,7 @@ fn with_schema(steps: Vec<ModelScript>, dialect: FakeDialect) -> (Option<i32>, S
 }
 
 #[test]
-fn an_answer_that_fits_the_schema_is_printed_as_json_alone() {
+fn answer_matching_the_schema_is_printed_as_json_only() {
     for dialect in FakeDialect::ALL {
         let fenced = format!("Here you are:\n```json\n{ADA}\n```\n");
         let (code, said, complaint, told) = with_schema(vec![ModelScript::new().say(fenced)], dialect);
@@ -147,7 +148,7 @@ fn an_answer_that_fits_the_schema_is_printed_as_json_alone() {
 }
 
 #[test]
-fn an_answer_that_does_not_fit_is_corrected_once() {
+fn answer_not_matching_the_schema_is_corrected_once() {
     let wrong = ModelScript::new().say(r#"{"name": "Ada", "born": "1815"}"#);
     let right = ModelScript::new().say(ADA);
     let (code, said, complaint, told) = with_schema(vec![wrong.clone(), right], FakeDialect::OpenaiChat);
@@ -163,7 +164,7 @@ fn an_answer_that_does_not_fit_is_corrected_once() {
 }
 
 #[test]
-fn a_turn_that_fails_or_is_cut_prints_no_json() {
+fn failed_or_cut_turn_prints_no_json() {
     let cut = ModelScript::new().say("{\"name\": \"Ada").then(ScriptMove::Finish(ScriptFinish::Length));
     let (code, said, complaint, told) = with_schema(vec![cut], FakeDialect::OpenaiChat);
     assert_eq!((code, said.as_str(), told.len()), (Some(3), "", 1), "{complaint}");

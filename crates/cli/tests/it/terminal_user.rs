@@ -1,4 +1,4 @@
-//! The sessions that docs/terminal.md shows, in English and in Chinese, typed at a pseudo-terminal as they stand there.
+//! The sessions that docs/terminal.md shows, in English and in Chinese, typed unchanged at a pseudo-terminal.
 #![cfg(unix)]
 
 use crate::support::terminal::Terminal;
@@ -16,7 +16,7 @@ fn session(number: usize) -> Vec<String> {
     block.split("\n```").next().unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Words of a command line, with what stands in double quotes as one.
+/// Words of a command line; a text in double quotes is one word.
 fn words(line: &str) -> Vec<String> {
     let part = |(at, part): (usize, &str)| match at % 2 {
         0 => part.split_whitespace().map(str::to_owned).collect(),
@@ -25,8 +25,8 @@ fn words(line: &str) -> Vec<String> {
     line.split('"').enumerate().flat_map(part).collect()
 }
 
-/// Plays a session: `$` begins a command, `› ` ends a prompt at which the rest of the line is typed, every other line is
-/// on the screen in this order. `…` stands for anything.
+/// Plays a session: `$` begins a command, `› ` ends a prompt at which the rest of the line is typed, every
+/// other line is on the screen in this order. `…` matches any text.
 fn check(locale: &str, number: usize) {
     let folder = tempfile::tempdir().unwrap();
     let (mut running, mut commands, mut typed): (Option<Terminal>, Vec<String>, usize) =
@@ -73,11 +73,11 @@ fn check(locale: &str, number: usize) {
 }
 
 #[test]
-fn the_session_of_the_documents_runs_in_english() {
+fn documented_session_runs_in_english() {
     check("C.UTF-8", 1);
 }
 
 #[test]
-fn the_session_of_the_documents_runs_in_chinese() {
+fn documented_session_runs_in_chinese() {
     check("zh_CN.UTF-8", 2);
 }

@@ -24,13 +24,13 @@ fn turn(server: &Serving, token: &str) -> Vec<Value> {
 }
 
 #[test]
-fn a_turn_is_sent_when_the_server_stops_and_its_trace_is_in_the_log() {
+fn spans_are_sent_at_shutdown_and_trace_ids_are_logged() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Takes));
     let variables = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()),
         ("OTEL_EXPORTER_OTLP_HEADERS", "x-team=lines".to_owned()),
         ("OTEL_SERVICE_NAME", "ours".to_owned()),
-        // It would be sent by itself in an hour.
+        // It would be sent after an hour.
         ("OTEL_BSP_SCHEDULE_DELAY", "3600000".to_owned()),
     ];
     let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
@@ -56,20 +56,20 @@ fn a_turn_is_sent_when_the_server_stops_and_its_trace_is_in_the_log() {
 }
 
 #[test]
-fn a_collector_that_says_nothing_holds_up_neither_a_turn_nor_the_end() {
+fn silent_collector_delays_neither_turns_nor_shutdown() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Silent));
     let url = collector.url();
     let variables = [
         ("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()),
         ("OTEL_BSP_SCHEDULE_DELAY", "1"),
-        // Whoever waited for the collector would do so for an hour, which is longer than anybody here has patience.
+        // A wait for the collector would last an hour, longer than the timeout of the test.
         ("OTEL_EXPORTER_OTLP_TIMEOUT", "3600000"),
         ("OTEL_BSP_EXPORT_TIMEOUT", "3600000"),
     ];
     let server = Serving::start_with(folder.path(), &["--model", "demo", "--demo-tools"], &variables);
     let token = server.token().unwrap().to_owned();
     turn(&server, &token);
-    // Now it is being waited for, by nobody else.
+    // Now the exporter waits for it, and no other task does.
     collector.next();
     for _ in 0..3 {
         turn(&server, &token);
@@ -78,9 +78,9 @@ fn a_collector_that_says_nothing_holds_up_neither_a_turn_nor_the_end() {
 }
 
 #[test]
-fn a_collector_that_is_away_is_one_line_with_its_address_and_a_remedy() {
+fn unreachable_collector_is_logged_once_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
-    // Nobody listens there: the port was given back.
+    // A closed port.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let url = format!("http://{free}");
     let variables = [("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str()), ("OTEL_BSP_SCHEDULE_DELAY", "1")];
@@ -95,7 +95,7 @@ fn a_collector_that_is_away_is_one_line_with_its_address_and_a_remedy() {
     assert_eq!((&line["level"], &line["collector"]), (&Value::from("warn"), &Value::from(url.as_str())));
     assert!(line["error"].as_str().is_some_and(|error| !error.is_empty()), "{line}");
     assert!(line["remedy"].as_str().is_some_and(|remedy| remedy.contains("OTEL_EXPORTER_OTLP_ENDPOINT")));
-    // More spans are lost, also at the end, and no library complains of it in words of its own.
+    // More spans are lost, also at the end, and no library logs its own message.
     server.raw("POST", "/v1/turns", &headers, ASKS);
     server.signal("-TERM");
     let rest: Vec<String> = server.log.iter().collect();
@@ -105,7 +105,7 @@ fn a_collector_that_is_away_is_one_line_with_its_address_and_a_remedy() {
 }
 
 #[test]
-fn what_cannot_be_is_said_at_the_start_and_what_is_switched_off_is_off() {
+fn unsupported_exporter_fails_and_disabled_one_sends_no_spans() {
     let (folder, collector) = (tempfile::tempdir().unwrap(), Collector::start(Habit::Takes));
     let url = collector.url();
     let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", url.as_str());

@@ -21,7 +21,7 @@ fn done(data: &Path, arguments: &[&str]) -> String {
     said
 }
 
-/// A conversation in OpenAI's words, as a file.
+/// A conversation in OpenAI's format, as a file.
 fn messages(folder: &Path) -> String {
     let path = folder.join("messages.json");
     let messages = json!([
@@ -44,7 +44,7 @@ fn imported(data: &Path, file: &str) -> String {
     said["id"].as_str().unwrap().to_owned()
 }
 
-/// The same names for what is the same.
+/// Replaces ids by canonical ones, so that conversations can be compared.
 fn renamed(jsonl: &str) -> PortableConversation {
     let portable = read_jsonl(jsonl, u64::MAX).unwrap();
     let mut n = 0;
@@ -56,7 +56,7 @@ fn renamed(jsonl: &str) -> PortableConversation {
 }
 
 #[test]
-fn what_goes_out_of_one_store_comes_into_another_under_new_names() {
+fn exported_conversation_is_imported_under_new_ids() {
     let folder = tempfile::tempdir().unwrap();
     let (one, other) = (folder.path().join("one"), folder.path().join("other"));
     let first = imported(&one, &messages(folder.path()));
@@ -92,7 +92,7 @@ fn what_goes_out_of_one_store_comes_into_another_under_new_names() {
 }
 
 #[test]
-fn a_store_that_is_open_elsewhere_is_looked_into_and_not_written() {
+fn store_open_elsewhere_allows_export_but_not_import() {
     let folder = tempfile::tempdir().unwrap();
     let (data, file) = (folder.path().join("data"), messages(folder.path()));
     let id = imported(&data, &file);
@@ -110,7 +110,7 @@ fn a_store_that_is_open_elsewhere_is_looked_into_and_not_written() {
 }
 
 #[test]
-fn what_is_not_there_or_not_whole_is_said() {
+fn export_and_import_errors_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("data");
     let id = imported(&data, &messages(folder.path()));

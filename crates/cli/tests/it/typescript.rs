@@ -9,7 +9,7 @@ use crate::support::serving::Serving;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The folder of the installed packages; without it a test says so and passes.
+/// The folder of the installed packages; without it a test prints a notice and passes.
 fn packages() -> Option<PathBuf> {
     match std::env::var_os("THROUGHLINE_CLIENTS") {
         // Another check of this run has them.
@@ -40,7 +40,7 @@ fn check(packages: &Path, program: &str, words: &[&str], variables: &[(&str, &st
 }
 
 #[test]
-fn it_compiles_and_what_must_not_does_not() {
+fn typescript_client_and_its_type_tests_compile() {
     let Some(packages) = packages() else { return };
     check(&packages, "tsc", &["-p", "."], &[]);
     let types = packages.join("node_modules/@types");
@@ -48,14 +48,14 @@ fn it_compiles_and_what_must_not_does_not() {
 }
 
 #[test]
-fn its_own_tests_pass_against_the_server_with_the_demo_model() {
+fn typescript_client_tests_pass_against_the_server() {
     let Some(packages) = packages() else { return };
     let folder = tempfile::tempdir().unwrap();
     let server = Serving::start(folder.path(), &["--model", "demo", "--demo-tools"]);
     let base = format!("http://{}", server.address());
     let variables =
         [("BASE_URL", base.as_str()), ("KEY", server.token().unwrap()), ("NO_PROXY", "127.0.0.1")];
-    // All files at once: each waits for most of its time.
+    // All files in parallel: each mostly waits.
     let words = ["--test", "--test-concurrency=3", "--test-reporter=tap", "tests/*.test.ts"];
     let said = check(&packages, "node", &words, &variables);
     let passed = said.lines().find_map(|line| line.strip_prefix("# pass ")?.parse::<u32>().ok());

@@ -1,8 +1,9 @@
 //! Questions to people about calls, and what the answers are bound to.
 //!
-//! An answer holds for one call of ours, for the arguments that were shown and for the definition of the tool that was
-//! asked about. If one of them changes, it answers nothing any more and the call asks again: [`ApprovalAnswer::applies_to`] is
-//! looked at right before the start. Nothing that a model or upstream can choose is a key.
+//! An answer holds for one call of ours, for the arguments that were shown and for the definition of the tool
+//! that was asked about. If one of them changes, the answer is void and the call asks again:
+//! [`ApprovalAnswer::applies_to`] is checked right before the start. No key can be chosen by a model or an
+//! upstream.
 //!
 //! [`ApprovalAnswer::applies_to`]: crate::record::ApprovalAnswer::applies_to
 
@@ -56,7 +57,7 @@ impl ApprovalInput {
 }
 
 impl TurnMachine<'_> {
-    // --- what is decided about ---
+    // --- input of the decision ---
 
     /// A call as policy sees it; nothing, if there is no tool or nothing to run it with.
     pub(crate) fn case(&self, handle: CallHandle) -> Option<PolicyCase<'_>> {
@@ -75,7 +76,7 @@ impl TurnMachine<'_> {
         policy::evaluate(case, &self.setup.policy, remembered, &texts)
     }
 
-    /// All that may have named a host in this conversation up to now.
+    /// All texts of this conversation so far that may have named a host.
     fn naming_texts(&self) -> NamingTexts<'_> {
         let setup = self.setup;
         let (prompt, tools) = (setup.instructions.as_deref(), setup.tools.as_slice());
@@ -158,15 +159,15 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// A denial with `stop`. The notice of the stop precedes the answer in the log: whatever is the last event before a
-    /// crash, nothing asks the model again because of a denial that was to end the turn.
+    /// A denial with `stop`. The notice of the stop precedes the answer in the log: with any last event
+    /// before a crash, a denial that was to end the turn never leads to another request.
     pub(crate) fn stop_by_denial(&mut self) {
         if !self.record.is_stopping() {
             self.cancel(wording::stopped());
         }
     }
 
-    /// True if the answer is about the arguments that would run; otherwise its sender is told so.
+    /// True if the answer is about the arguments that would run; otherwise its sender is informed.
     fn answers_what_was_shown(&mut self, handle: CallHandle, input: &ApprovalInput) -> bool {
         let Some(open) = self.record.call(handle).open_approval() else { return false };
         let is_stale = input.arguments_hash.as_ref().is_some_and(|hash| *hash != open.arguments_hash);
@@ -256,7 +257,7 @@ impl TurnMachine<'_> {
         else {
             return;
         };
-        // Somebody else may have answered meanwhile, or time has.
+        // Another person may have answered in the meantime, or the request has expired.
         let is_open = |handle: &CallHandle| {
             let open = self.record.call(*handle).open_approval();
             open.is_some_and(|open| open.approval_id == edit.approval)
@@ -337,7 +338,7 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// An approval of a host that nobody had named names it: it is asked about once in a conversation.
+    /// An approval of a call to an unnamed host names that host: it is asked about once in a conversation.
     fn host_to_remember(
         &self,
         handle: CallHandle,
@@ -383,7 +384,7 @@ impl TurnMachine<'_> {
         })
     }
 
-    /// Questions that are open and that what was just remembered answers.
+    /// Resolves open questions that the decision just remembered applies to.
     fn apply_remembered(&mut self) {
         for handle in self.record.calls.handles() {
             if self.record.call(handle).open_approval().is_none() {
@@ -407,17 +408,17 @@ impl TurnMachine<'_> {
         self.apply_approval(&ApprovalTarget::One(approval.clone()), &ApprovalInput::denial("timer", reason));
     }
 
-    /// Tells people what is wrong with an answer; the question stays open.
+    /// Reports an invalid answer to people; the question stays open.
     fn reject_answer(&mut self, handle: CallHandle, code: &str, why: String) {
         let remedy = Some(wording::answer_again().to_owned());
         let problem = EventKind::Problem { code: code.into(), at: None, excerpt: why, remedy };
         self.emit(self.call_target(handle), problem);
     }
 
-    // --- tools that change meanwhile ---
+    // --- tools that change during the turn ---
 
-    /// A tool is no longer what it was when it was offered: earlier answers about it no longer hold, and
-    /// `start` was not made.
+    /// The definition of a tool has changed since it was offered: earlier answers about it no longer hold,
+    /// and `start` was not made.
     pub(crate) fn tool_redefined(
         &mut self,
         tool: &ToolName,
@@ -449,7 +450,7 @@ impl TurnMachine<'_> {
         for handle in affected {
             let attempt = start.filter(|(starting, _)| *starting == handle).map(|(_, attempt)| attempt);
             if attempt.is_some() {
-                // A start that was not made asks nobody.
+                // A start that was not made has no question.
                 self.withdraw_question(handle, "reset");
             }
             self.emit(self.call_target(handle), event(attempt));

@@ -2,14 +2,15 @@
 //!
 //! | cause | answer to the tool |
 //! |---|---|
-//! | a person's answer | that answer; what it holds was checked against the schema before it came here |
+//! | a person's answer | that answer; its values were already checked against the schema |
 //! | the end of `approval_ms_max` | declined |
 //! | a stop, the end of the call, a contradiction of its arguments | cancelled |
-//! | nobody is there to ask ([`ApprovalRule::DenyAll`]) | declined at once, no event |
-//! | a second question during an open one, or one over `questions_per_call_max` | cancelled at once |
+//! | no person can be asked ([`ApprovalRule::DenyAll`]) | declined immediately, no event |
+//! | a second question during an open one, or one over `questions_per_call_max` | cancelled immediately |
 //!
-//! While a person is asked, the time limit of the call stands still, for `asked_ms_max` in all its questions together.
-//! A question dies with the process that ran the tool: its call is settled like every other that ran there.
+//! While a person is asked, the time limit of the call is paused, for `asked_ms_max` over all its questions.
+//! A question is lost with the process that ran the tool: its call is settled like every other that ran
+//! there.
 
 use crate::action::TurnAction;
 use crate::approval::answers::ApprovalInput;
@@ -72,7 +73,7 @@ impl TurnMachine<'_> {
             question: visible::escape_once(&question.message).into_owned(),
             rule: "elicitation".into(),
             expires_at,
-            // An answer says nothing about the call: it is bound to the question alone.
+            // An answer is bound to the question alone, not to the call's arguments.
             arguments_text: None,
             arguments_hash: String::new(),
             fingerprint: String::new(),
@@ -133,7 +134,7 @@ impl TurnMachine<'_> {
         self.resolve_question(handle, ToolAnswer::Decline, "timer", Some(reason), false);
     }
 
-    /// Nobody will answer any more; nothing happens if nothing is asked.
+    /// Withdraws the open question of a call without an answer; does nothing if there is none.
     pub(crate) fn withdraw_question(&mut self, handle: CallHandle, by: &str) {
         self.resolve_question(handle, ToolAnswer::Cancel, by, None, false);
     }
@@ -167,7 +168,7 @@ impl TurnMachine<'_> {
             stop,
         };
         self.emit(self.call_target(handle), resolved);
-        // Unknown after a takeover: the tool that asked is gone.
+        // Unknown after a takeover: the tool that asked was lost with its process.
         if let Some(question_id) = self.volatile.tool_questions.remove(&approval) {
             self.push_action(TurnAction::AnswerTool { call: id.clone(), attempt, question_id, answer });
         }
@@ -176,10 +177,10 @@ impl TurnMachine<'_> {
         }
     }
 
-    // --- time that stands still ---
+    // --- paused time limits ---
 
-    /// Time at which the machine gives a running tool up: its limit, the time that its executor may take to say so, and the time
-    /// that people were asked.
+    /// Time at which the machine gives up on a running tool: its limit, plus the time that its executor may
+    /// take to report it, plus the time that people were asked.
     pub(crate) fn tool_deadline(&self, handle: CallHandle) -> Option<UnixMillis> {
         let call = self.record.call(handle);
         let run = call.run()?;

@@ -36,7 +36,7 @@ impl TurnMachine<'_> {
         self.set_timer(timer, self.now + NOTIFY_AFTER_MS);
     }
 
-    /// After a restart: the wait of a client-side call continues. False if this is none.
+    /// Continues the wait of a client-side call after a restart. False if the call is not client-side.
     pub(crate) fn resume_client_wait(&mut self, handle: CallHandle) -> bool {
         let Some(tool) = self.tool_of(handle).filter(|tool| tool.runs.is_remote()) else { return false };
         let client_id = tool.runs.client_id().map(str::to_owned);
@@ -49,7 +49,8 @@ impl TurnMachine<'_> {
         true
     }
 
-    /// The first answer in time wins. `attempt` = the start that it answers, if the client says so.
+    /// Handles a client's answer: the first one in time wins. `attempt` = the start that it answers, if the
+    /// client names it.
     pub(crate) fn client_answered(&mut self, call: &CallId, attempt: Option<u32>, answer: ClientAnswer) {
         let Some(handle) = self.record.find_call(call) else { return };
         let call = self.record.call(handle);
@@ -91,7 +92,7 @@ impl TurnMachine<'_> {
     }
 }
 
-/// A client's output as the model reads it, with what the client says about its effect.
+/// A client's output as the model reads it, with the client's report about its effect.
 fn client_output(output: Value, applied: Option<bool>, bytes_max: usize) -> ToolOutput {
     let (mut text, value) = match output {
         Value::Null => (String::new(), None),
@@ -99,7 +100,7 @@ fn client_output(output: Value, applied: Option<bool>, bytes_max: usize) -> Tool
         value => (value.to_string(), Some(value)),
     };
     let size = text.len() as u64;
-    // A value that is too large is told by its text alone, like every tool's.
+    // A value that is too large is sent as its text alone, as for every tool.
     let value = value.filter(|_| text.len() <= bytes_max);
     if let Some(applied) = applied {
         if !text.is_empty() {

@@ -18,13 +18,13 @@ use throughline_wire::{CallId, CallOutcome, NotStarted, SealEvidence, StartState
 
 /// Next transition of a sealed call.
 enum CallTransition {
-    /// Nothing now: something is being waited for.
+    /// Nothing to do now: the call waits.
     Wait,
-    /// It may start when the schedule has room, by this rule.
+    /// May start when the schedule allows, by this rule.
     Ready(Option<String>),
-    /// It never runs; by this rule, if a rule says so.
+    /// Never runs; with the rule, if a rule refused it.
     Refuse(CallOutcome, Option<String>),
-    /// A person is asked.
+    /// A person must be asked.
     Ask { rule: String, question: String },
     /// A look at the declaration of its client comes first.
     Check,
@@ -126,8 +126,8 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// The `tool_start` of a client's call is its offer, so its tool is looked at right before that: what waited for its turn or
-    /// for a person was looked at long ago.
+    /// Checks a client's tool once more. The `tool_start` of such a call is its offer, and the first check
+    /// may be long ago if the call had to wait for its turn or for a person.
     fn check_before_start(&mut self, handle: CallHandle) {
         self.arguments_sealed(handle);
         if let Some(check) = self.volatile.checks.get_mut(&self.record.call(handle).id) {
@@ -168,7 +168,7 @@ impl TurnMachine<'_> {
     fn next_transition(&self, handle: CallHandle, commit: CommitState) -> CallTransition {
         let call = self.record.call(handle);
         let refuse = |why| match commit {
-            // A contradiction may still come; nothing is said before the commit.
+            // The upstream may still contradict the arguments; nothing is reported before the commit.
             CommitState::Open => CallTransition::Wait,
             CommitState::Done => CallTransition::Refuse(CallOutcome::NotStarted(why), None),
         };
@@ -361,7 +361,7 @@ impl TurnMachine<'_> {
         self.close_with(handle, outcome, |result| result.rule = rule);
     }
 
-    /// The same; `more` adds what the outcome itself does not say.
+    /// Closes a call with its outcome; `more` adds what the outcome itself does not contain.
     pub(crate) fn close_with(
         &mut self,
         handle: CallHandle,
@@ -378,7 +378,7 @@ impl TurnMachine<'_> {
             limit_output(outcome, self.setup.limits.output_bytes_max),
             ran.map(|(_, ms)| ms),
         );
-        // Before the step's end nobody knows whether it will be committed.
+        // Before the step's end it is unknown if it will be committed.
         let in_history = match self.record.phase {
             TurnPhase::Streaming(_) => None,
             _ => Some(self.record.is_in_history(call.step)),
@@ -515,7 +515,7 @@ impl TurnMachine<'_> {
         if let Some(deadline) =
             self.tool_deadline(handle).filter(|deadline| waited_for_person && *deadline > self.now)
         {
-            // Time stood still while a person was asked.
+            // The time limit was paused while a person was asked.
             self.set_timer(TimerId::Tool { call: call.clone(), attempt }, deadline);
             return;
         }
@@ -541,7 +541,7 @@ fn reconcile_with_run(outcome: CallOutcome, ran_ms: Option<u64>) -> CallOutcome 
         (CallOutcome::Cancelled(StartState::Yes { partial, .. }), Some(ran_ms)) => {
             CallOutcome::Cancelled(StartState::Yes { ran_ms, partial })
         }
-        // A tool that was started cannot have been denied: whoever says so means a failure.
+        // A tool that was started cannot have been denied: such an outcome means a failure.
         (CallOutcome::Denied { reason }, Some(_)) => {
             CallOutcome::Failed { message: reason.unwrap_or_else(|| "refused".into()), partial: None }
         }

@@ -1,4 +1,4 @@
-//! The events of a turn: what the log holds, what viewers see, and all that the machine needs to be restored.
+//! The events of a turn: they are stored in the log, shown to viewers, and sufficient to restore the machine.
 //!
 //! One event is one JSON object, the same in SSE, WebSocket, `ask --events` and the store. A log written by any
 //! release folds in every later one: fields and types are added, never changed, and readers ignore those they do not
@@ -80,7 +80,7 @@ pub enum EventKind {
     /// The turn begins. Always `seq` 1.
     #[non_exhaustive]
     StreamStart {
-        /// [`FORMAT`].
+        /// Version of the event format, [`FORMAT`].
         v: u32,
         /// The conversation, if there is one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -115,7 +115,7 @@ pub enum EventKind {
         /// Reason for which the model stopped; absent if the step was stopped by us or by a crash.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish: Option<FinishReason>,
-        /// The same in the upstream's own word.
+        /// Finish reason in the upstream's own word.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         finish_raw: Option<String>,
         /// Tokens of this step.
@@ -133,12 +133,12 @@ pub enum EventKind {
     /// Visible text, appended to the block.
     #[non_exhaustive]
     ContentDelta {
-        /// The piece.
+        /// Text to append.
         text: String,
     },
-    /// The model's own words of a text block, or what a tool said to the model, where a text rule shows people something
-    /// else: of the block, right before its `block_end`, or of a call, right before its `tool_result`. Viewers get the event
-    /// without its text.
+    /// The model's own words of a text block, or the output of a tool for the model, where a text rule shows
+    /// people something else: for a block right before its `block_end`, for a call right before its
+    /// `tool_result`. Viewers get the event without its text.
     ModelText {
         /// The whole text of the block, or the whole output of the call.
         #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -150,13 +150,13 @@ pub enum EventKind {
     /// Reasoning, appended to the block. Empty = the model is thinking and does not say what.
     #[non_exhaustive]
     Thinking {
-        /// The piece.
+        /// Text to append.
         text: String,
     },
     /// A source that the model cites, in the dialect's own form.
     #[non_exhaustive]
     Citation {
-        /// The source.
+        /// Source, as the upstream describes it.
         source: Value,
     },
     /// A tool call appears: opens its block.
@@ -176,7 +176,7 @@ pub enum EventKind {
         effect: Effect,
         /// Always `preparing`.
         status: CallStatus,
-        /// One line about the arguments, empty while there are none.
+        /// One line about the arguments, empty while none are known.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         input_summary: String,
         /// The upstream's id of the call.
@@ -197,9 +197,9 @@ pub enum EventKind {
     /// Argument text, appended.
     #[non_exhaustive]
     ToolInputDelta {
-        /// The piece.
+        /// Text to append.
         delta: String,
-        /// One line about the arguments that are complete with this piece, if it says more than before.
+        /// One line about the arguments that are complete with this piece, if it differs from the one before.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         input_summary: Option<String>,
     },
@@ -244,7 +244,7 @@ pub enum EventKind {
     ApprovalResolved {
         /// Id of the question.
         approval_id: ApprovalId,
-        /// The answer.
+        /// Decision of the person.
         decision: ApprovalDecision,
         /// Source of the answer: a person's name, `timer`, `stop`, `cancel`, `remembered`.
         by: String,
@@ -294,7 +294,7 @@ pub enum EventKind {
         /// From 1; again only after `tool_input_reset` or `tool_redefined`, or after a crash for tools that may be
         /// repeated.
         attempt: u32,
-        /// The rule that let it run, or that a person was asked by.
+        /// Rule that allowed the call, or that required an approval.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
         /// The client that is asked to run it.
@@ -320,13 +320,13 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "String::is_empty")]
         transcript: String,
     },
-    /// A message that the user sent in mid-turn is taken in at a step border: a block of its own, whole.
+    /// A message that the user sent during the turn is taken in at a step border: a separate block, whole.
     #[non_exhaustive]
     UserMessage {
         /// The sender's id of it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<UserMessageId>,
-        /// Its parts.
+        /// Parts of the message.
         input: Vec<UserPart>,
     },
     /// The turn waits for a known reason.
@@ -403,7 +403,7 @@ where
     Ok(serde_json::from_value(Value::deserialize(deserializer)?).ok())
 }
 
-/// Content of `block_start`; `kind` on the wire tells which.
+/// Content of `block_start`, by its `kind`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -429,7 +429,7 @@ pub enum BlockStart {
     },
     /// A failure, whole.
     Error(TurnFault),
-    /// Of a kind that this release does not know.
+    /// A kind that this release does not know.
     #[serde(other)]
     Unrecognised,
 }
@@ -476,7 +476,7 @@ pub struct ToolInput {
     /// Reason why it cannot be read, in a sentence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
-    /// The same reason as a value.
+    /// Reason as a value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken: Option<BrokenCall>,
     /// One line about the arguments.
@@ -490,7 +490,7 @@ pub struct CallProgress {
     /// Progress, in the tool's own unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<f64>,
-    /// Of how much.
+    /// Total that `progress` counts towards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
     /// Current activity.
@@ -509,10 +509,10 @@ pub struct ToolResult {
     /// Text output, at most [`TurnLimits::output_bytes_max`](crate::TurnLimits::output_bytes_max).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<String>,
-    /// The structured form.
+    /// Structured form of the output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_value: Option<Value>,
-    /// Pictures and sounds.
+    /// Pictures and sounds of the output.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub output_media: Vec<Media>,
     /// Bytes of the whole output, before any limit.
@@ -527,7 +527,7 @@ pub struct ToolResult {
     /// Error of a call that did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<CallError>,
-    /// Rule of a denied call: the one that denied it, or that a person was asked by.
+    /// Rule that denied the call, or that required an approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// Start of the tool; absent if it never ran.
@@ -559,7 +559,7 @@ pub struct CallError {
     /// Name of the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<String>,
-    /// The time limit.
+    /// Time limit, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit_ms: Option<u64>,
 }
@@ -580,7 +580,7 @@ pub struct TurnFault {
     /// HTTP status of the upstream, if it answered with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Wait before the next try as the upstream asked for it, in milliseconds.
+    /// Wait before the next attempt as the upstream requested it, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after_ms: Option<u64>,
 }
@@ -645,21 +645,21 @@ pub enum CallStatus {
     Queued,
     /// A person is asked.
     AwaitingApproval,
-    /// It runs.
+    /// The call runs.
     Running,
-    /// It finished.
+    /// The call succeeded.
     Success,
-    /// The tool says that it failed.
+    /// The tool reported a failure.
     Error,
     /// A person or a rule refused.
     Denied,
     /// Stopped by the user.
     Cancelled,
-    /// Over its time limit.
+    /// The call exceeded its time limit.
     TimedOut,
-    /// It never ran.
+    /// The call never ran.
     NotStarted,
-    /// It was started, and what became of it is not known.
+    /// The call was started, and its outcome is not known.
     Unknown,
 }
 
@@ -680,15 +680,15 @@ impl CallStatus {
 pub enum WaitReason {
     /// The upstream has not answered yet.
     FirstByte,
-    /// The upstream has gone silent in the middle of its reply.
+    /// The upstream has gone silent during its reply.
     Silence,
-    /// The upstream asked for a pause.
+    /// The upstream asked for a pause (rate limit).
     RateLimit,
     /// The call failed and will be tried again.
     Retry,
     /// The log is slow.
     Store,
-    /// A client has not answered a call, or is not back since a restart to be asked.
+    /// A client has not answered a call, or has not reconnected since a restart.
     Client,
 }
 
@@ -696,13 +696,13 @@ pub enum WaitReason {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnStatus {
-    /// The model stopped by itself.
+    /// The model stopped normally.
     Completed,
     /// Cut by the token budget; it can be continued.
     Length,
     /// A limit of the engine was reached; the last step answered without tools.
     Limit,
-    /// It failed; an error block says why.
+    /// The turn failed; an error block gives the reason.
     Error,
     /// The user stopped it.
     Cancelled,
@@ -713,7 +713,7 @@ pub enum TurnStatus {
 /// A stretch of time with one name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimeSegment {
-    /// The activity.
+    /// Activity during this segment.
     pub kind: SegmentKind,
     /// Number of the step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -746,6 +746,6 @@ pub enum SegmentKind {
     Tool,
     /// A failed model call waits for its next try.
     Retry,
-    /// Nothing of the above: between the parts.
+    /// None of the above: the engine's own time between the parts.
     Engine,
 }

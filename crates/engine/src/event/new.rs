@@ -18,7 +18,7 @@ impl EventKind {
         EventKind::StepStart { upstream, model, attempt: 1, fallback: 0, tools_offered: Vec::new() }
     }
 
-    /// `step_end` of a model that stopped by itself.
+    /// `step_end` of a model that stopped normally.
     pub fn step_end(finish: FinishReason) -> Self {
         EventKind::StepEnd { finish: Some(finish), finish_raw: None, usage: None, segments: Vec::new() }
     }

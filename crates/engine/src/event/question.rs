@@ -9,12 +9,12 @@ use throughline_wire::CallId;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum QuestionKind {
-    /// May this call run?
+    /// Approval of a call.
     #[default]
     Call,
     /// A running tool asks for something.
     Elicitation,
-    /// Of a kind that this release does not know.
+    /// A kind that this release does not know.
     #[serde(other)]
     Unrecognised,
 }

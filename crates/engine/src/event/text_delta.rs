@@ -1,6 +1,8 @@
-//! Events that are a piece of text, written and read in one go: a reply is hundreds of them, and they are on the path of
-//! every token. Bytes and meaning are those of the derived code, which everything else goes through, also what somebody
-//! else has written.
+//! Text deltas, written and read in a single pass: a reply has hundreds of them, and they are on the path of
+//! every token.
+//!
+//! Bytes and meaning equal those of the derived code, which handles every other event, and also text deltas
+//! in another field order.
 
 use super::{Event, EventKind};
 use crate::id::{EventSeq, TurnId, UnixMillis};
@@ -8,19 +10,21 @@ use serde::Serialize;
 use throughline_wire::CallId;
 
 impl Event {
-    /// Reads an event whose kind the log names. Without that the type may stand after the fields, and reading has to
-    /// look at them twice.
+    /// Reads an event whose kind the log names. Without the kind the type may come after the fields, and
+    /// reading has to scan them twice.
     ///
     /// # Errors
-    /// It is no event.
+    ///
+    /// The JSON is not an event.
     pub fn from_json(kind: &str, json: &[u8]) -> serde_json::Result<Self> {
         from_json(kind, json).map_or_else(|| serde_json::from_slice(json), Ok)
     }
 
-    /// As it stands in the log.
+    /// The event as the log stores it.
     ///
     /// # Errors
-    /// None that is known: everything in it can be written.
+    ///
+    /// None known: every value in an event can be serialized.
     pub fn to_json(&self) -> serde_json::Result<Vec<u8>> {
         to_json(self).map_or_else(|| serde_json::to_vec(self), Ok)
     }
@@ -44,7 +48,7 @@ fn kind_of(name: &str) -> Option<fn(String) -> EventKind> {
     }
 }
 
-/// As the derived code writes it; `None` for any other kind.
+/// The event as the derived code writes it; `None` for any other kind.
 fn to_json(event: &Event) -> Option<Vec<u8>> {
     let (name, text) = text_of(&event.kind)?;
     let mut json = Vec::with_capacity(160 + text.len());
@@ -110,7 +114,7 @@ fn from_json(kind: &str, json: &[u8]) -> Option<Event> {
     let text_json = tail.0.strip_suffix('}')?;
     let text = match (JsonTail(text_json).plain_string(), text_json.len()) {
         (Some(text), length) if text.len() + 2 == length => text.to_owned(),
-        // Fails if more than one string stands here.
+        // Fails if the field holds more than one string.
         _ => serde_json::from_str(text_json).ok()?,
     };
     Some(Event { turn_id, seq, timestamp, step, block, tool_id, kind: kind_of_text(text) })

@@ -1,4 +1,4 @@
-//! An outcome as a `tool_result` event, and back: nothing of it is lost in the log.
+//! An outcome as a `tool_result` event, and back, without loss.
 
 use crate::event::{CallError, CallStatus, ToolInput, ToolResult};
 use crate::id::UnixMillis;
@@ -15,7 +15,7 @@ impl ToolResult {
     pub(crate) fn new(outcome: &CallOutcome, ran: Option<RunSpan>, seen_by_model: Option<bool>) -> Self {
         let output = outcome.output();
         let (started_at, duration_ms) = match (outcome, ran) {
-            // What the tool says about its own running time wins; it is told to the model.
+            // The running time that the tool itself reports wins; the model is sent that figure.
             (CallOutcome::Cancelled(StartState::Yes { ran_ms, .. }), Some((at, _))) => {
                 (Some(at), Some(*ran_ms))
             }
@@ -129,7 +129,7 @@ fn error_of(outcome: &CallOutcome) -> Option<CallError> {
 impl ToolInput {
     /// Final arguments.
     pub(crate) fn sealed(arguments: &CallArguments, seal: throughline_wire::SealEvidence) -> Self {
-        // The text is what is run and echoed; it is repeated only where the value does not give it back.
+        // The text is what is run and sent back; it is stored only where the value does not reproduce it.
         let compact = arguments.value.to_string();
         let text = (compact != arguments.text).then(|| arguments.text.clone());
         Self {
@@ -148,12 +148,12 @@ impl ToolInput {
         Self { input_summary, arguments: Some(arguments.clone()), ..Self::default() }
     }
 
-    /// A call that must not run. `shown` is the argument text so far, as its card has shown it: of a call that was written
-    /// as text, `raw` holds the markup, which nobody is shown.
+    /// A call that must not run. `shown` is the argument text so far, as its card has shown it: for a call
+    /// that was written as text, `raw` holds the markup, which is never shown.
     pub(crate) fn broken(why: BrokenCall, raw: RawArguments, shown: &str) -> Self {
         let shown = match &why {
             BrokenCall::Refused { .. } | BrokenCall::Cut => shown,
-            // Never announced, so nothing of it was shown before.
+            // Never announced, so no argument text was shown before.
             _ if shown.is_empty() => &raw.0,
             _ => shown,
         };
@@ -166,7 +166,7 @@ impl ToolInput {
         }
     }
 
-    /// The final arguments, or the reason why there are none.
+    /// The final arguments, or the reason why they are missing.
     pub fn arguments(&self) -> Result<CallArguments, (BrokenCall, RawArguments)> {
         match &self.arguments {
             Some(value) => Ok(CallArguments {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn every_outcome_survives_the_log() {
+    fn every_outcome_round_trips_through_json() {
         for outcome in all_outcomes() {
             let event = ToolResult::new(&outcome, Some((100, 50)), Some(true));
             let json = serde_json::to_string(&event).unwrap();
@@ -269,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_end_of_before_there_were_reasons_is_still_read() {
+    fn unknown_outcome_without_a_reason_is_read() {
         let event: ToolResult =
             serde_json::from_value(json!({"status": "unknown", "error": {"code": "unknown"}})).unwrap();
         assert_eq!(event.outcome(), CallOutcome::unknown());
     }
 
     #[test]
-    fn argument_text_survives_the_log_to_the_byte() {
+    fn argument_text_round_trips_byte_for_byte() {
         for text in [
             r#"{"a":1}"#,
             r#"{ "a" : 1.0e5 }"#,

@@ -1,9 +1,9 @@
-//! Hosts that somebody has named: a call that goes to any other host asks first.
+//! Named hosts: a call to any other host needs an approval.
 //!
-//! An address that a model chooses can carry out what the model has read (`https://collector.example/?d=…`), also where
-//! the call itself only reads. A host counts as named if a person wrote it in this conversation, if the prompt or the
-//! settings have it, or if a tool whose results are addresses gave exactly this address: an address that came unchanged
-//! carries nothing. What a person approves is remembered like any answer.
+//! An address that a model chooses can carry out what the model has read (`https://collector.example/?d=…`),
+//! also where the call itself only reads. A host counts as named if a person wrote it in this conversation,
+//! if the prompt or the settings have it, or if a tool whose results are addresses gave exactly this address:
+//! an unchanged address carries no data out. What a person approves is remembered like any answer.
 
 use super::matcher::host_of;
 use crate::tool::{AddressRole, AddressRule, OfferedTool};
@@ -17,21 +17,21 @@ pub(crate) struct NamingTexts<'a> {
     pub prompt: Option<&'a str>,
     /// The offered tools: what their definitions say names nothing.
     pub tools: &'a [OfferedTool],
-    /// Texts of people.
+    /// Messages of the user in this conversation.
     pub messages: Vec<&'a str>,
     /// Results of tools that name addresses.
     pub results: Vec<&'a str>,
 }
 
 impl NamingTexts<'_> {
-    /// The address of a call, if it goes to a host that nobody has named.
+    /// Address of a call to a host that has not been named.
     pub(crate) fn unnamed_address<'c>(
         &self,
         role: &AddressRole,
         arguments: &'c CallArguments,
     ) -> Option<&'c str> {
         let AddressRole::Visits(rule) = role else { return None };
-        // Without an address there is nothing to go to; the check of the arguments says so.
+        // Without an address there is no host to check; the check of the arguments reports it.
         let address = arguments.value.get(&rule.argument)?.as_str()?;
         let is_named = host_key_of(address).is_some_and(|host| rule.covers(&host) || self.name(&host))
             || self.results.iter().any(|result| result.lines().any(|line| line.trim() == address))
@@ -107,14 +107,15 @@ fn host_key(host: &str) -> Option<String> {
     is_host.then(|| host.to_owned())
 }
 
-/// The hosts that a text names, as addresses or by their names alone. What stands in the path or query of an address, or
-/// in an address of mail, names nothing.
+/// The hosts that a text names, as addresses or by their names alone. Hosts inside the path or query of an
+/// address, or in an e-mail address, do not count.
 fn hosts_in(text: &str) -> BTreeSet<String> {
     let is_word = |c: char| (c.is_alphanumeric() && !is_ideographic(c)) || matches!(c, '-' | '.' | '_');
     let mut hosts = BTreeSet::new();
     collect_hosts(text, is_word, &mut hosts);
     if text.contains(is_ideographic) {
-        // Such names stand between words of the same script, so they are read as far as they go.
+        // Internationalized names appear between words of the same script, so each is read to its last such
+        // letter.
         collect_hosts(text, |c| c.is_alphanumeric() || matches!(c, '-' | '.' | '_'), &mut hosts);
     }
     hosts
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_is_named_by_people_settings_or_a_search() {
+    fn host_is_named_by_the_user_settings_or_a_search() {
         let table: [(&str, &[&str], &str, &str, bool); 40] = [
             // text of a person, hosts of the settings, result of a search, address, named
             ("", &[], "", "https://evil.example/?d=1", false),
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_that_names_the_tool_or_its_host_asks_nothing() {
+    fn unnamed_host_asks_unless_a_rule_names_tool_or_host() {
         let tool = OfferedTool { addresses: rule(&[]), ..OfferedTool::new("web.get", Effect::Read) };
         let check = |policy: Policy, expected: &str| {
             let arguments = CallArguments::from_value(json!({ "url": "https://evil.example/" }));
@@ -253,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_about_the_tool_holds_for_every_host() {
+    fn remembered_approval_of_a_tool_covers_every_host() {
         let tool = OfferedTool { addresses: rule(&[]), ..OfferedTool::new("web.get", Effect::Read) };
         let arguments = CallArguments::from_value(json!({ "url": "https://evil.example/" }));
         let case = PolicyCase { tool: &tool, fingerprint: &tool.fingerprint, arguments: &arguments };
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn the_prompt_names_a_host_and_a_definition_of_a_tool_does_not() {
+    fn hosts_in_the_prompt_count_but_not_in_tool_definitions() {
         let mut tools = [OfferedTool::new("a.b", Effect::Read)];
         tools[0].definition.description = "Sends to evil.example".into();
         let prompt = Some("Our pages are on docs.example. Tools: a_b: Sends to evil.example");
@@ -278,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_goes_nowhere_has_no_unnamed_address() {
+    fn tool_without_address_arguments_needs_no_named_host() {
         let arguments = CallArguments::from_value(json!({ "url": "https://evil.example/" }));
         let texts = NamingTexts::default();
         assert_eq!(texts.unnamed_address(&AddressRole::None, &arguments), None);

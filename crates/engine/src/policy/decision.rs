@@ -4,7 +4,7 @@ use crate::tool::OfferedTool;
 use serde::{Deserialize, Serialize};
 use throughline_wire::CallArguments;
 
-/// A call that is to be decided about.
+/// A call, with all that the policy looks at.
 #[derive(Clone, Copy)]
 pub(crate) struct PolicyCase<'a> {
     pub tool: &'a OfferedTool,
@@ -17,9 +17,9 @@ pub(crate) struct PolicyCase<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalDecision {
-    /// Run it.
+    /// The call runs.
     Approve,
-    /// Do not.
+    /// The call does not run.
     Deny,
 }
 
@@ -27,12 +27,12 @@ pub enum ApprovalDecision {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ApprovalRule {
-    /// A person.
+    /// A person decides.
     #[default]
     Ask,
-    /// Everything is approved beforehand (`--approve`).
+    /// Every call is approved in advance (`--approve`).
     ApproveAll,
-    /// Nobody is there to ask: what would ask is denied, with this reason.
+    /// No person can be asked: calls that need an approval are denied, with this reason.
     DenyAll {
         /// Reason that the model sees and the card shows.
         reason: String,
@@ -42,7 +42,7 @@ pub enum ApprovalRule {
 /// Decision about a call, always with the rule that made it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PolicyDecision {
-    /// It runs.
+    /// The call runs.
     Allow {
         /// The rule that decided.
         rule: String,
@@ -52,7 +52,7 @@ pub enum PolicyDecision {
         /// The rule that decided.
         rule: String,
     },
-    /// It does not run.
+    /// The call does not run.
     Deny {
         /// The rule that decided.
         rule: String,
@@ -82,7 +82,7 @@ impl PolicyDecision {
         }
     }
 
-    /// Replaces a question by its answer where nobody has to be asked.
+    /// Replaces a question by its answer if no person needs to be asked.
     pub(crate) fn with_approval_rule(self, approval: &ApprovalRule) -> Self {
         match (self, approval) {
             (PolicyDecision::Ask { rule }, ApprovalRule::ApproveAll) => PolicyDecision::Allow { rule },

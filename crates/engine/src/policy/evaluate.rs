@@ -29,7 +29,7 @@ pub enum ConfirmMode {
     /// No: the rules alone decide.
     #[default]
     ByRule,
-    /// Everything asks (`require_confirmation`); what is remembered counts.
+    /// Every call needs an approval (`require_confirmation`); remembered decisions count.
     Everything,
     /// Every call waits for a person, without expiry (`tool_call.mode = "manual"`).
     Manual,
@@ -100,7 +100,7 @@ pub(crate) fn evaluate<'m>(
     }
     let goes_unnamed = || texts.unnamed_address(&case.tool.addresses, case.arguments).is_some();
     let decision = match fitting {
-        // What was looked at and decided is no longer offered: the definition is new.
+        // The definition that was approved is no longer offered: this one is new.
         _ if case.fingerprint != case.tool.fingerprint => ask(rule_name::REDEFINED),
         _ if policy.confirm == ConfirmMode::Everything => ask(rule_name::REQUIRE_CONFIRMATION),
         // Who allows an effect or a source has not thought of where a call of it may go.

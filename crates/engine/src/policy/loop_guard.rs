@@ -1,9 +1,9 @@
-//! The loop guard: cycles of calls that lead nowhere.
+//! The loop guard: cycles of calls without progress.
 //!
-//! A cycle of period p is one in which each call repeats the call p places before it: same tool, same canonical
-//! arguments, same result. `A A A` has period 1, `A B A B` period 2. A poller's calls are not entered at all; the same
-//! call with a new result is no repeat. First the model gets a note, then a person is asked, then the loop is stopped:
-//! each after as many repeats as the agent's [`LoopGuard`] says.
+//! A cycle of period p is one in which each call repeats the call p positions before it: same tool, same
+//! canonical arguments, same result. `A A A` has period 1, `A B A B` period 2. A poller's calls are not
+//! entered at all; the same call with a new result is no repeat. First the model gets a note, then a person
+//! is asked, then the loop is stopped: each after the number of repeats in the agent's [`LoopGuard`].
 
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +31,7 @@ impl Default for LoopGuard {
 }
 
 impl LoopGuard {
-    /// Nothing is looked for: a turn ends by its other limits.
+    /// No loop detection: a turn ends by its other limits.
     pub fn off() -> Self {
         Self { period_max: 0, ..Self::default() }
     }
@@ -49,25 +49,25 @@ pub(crate) struct CallSignature {
 /// Decision of the guard about a call that is about to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LoopAction {
-    /// Go on.
+    /// The call runs.
     Run,
-    /// It would continue a cycle that was noted: ask a person.
+    /// The call would continue a cycle that the model was warned about: ask a person.
     Ask(CallCycle),
-    /// A person was asked, and the cycle continues.
+    /// A person was asked, and the cycle continues: stop.
     Stop(CallCycle),
 }
 
 /// A cycle at the end of the calls so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct CallCycle {
-    /// Its length in calls.
+    /// Length of the cycle, in calls.
     pub period: usize,
     /// Calls that repeat the one a period before.
     pub repeats: usize,
 }
 
 impl CallCycle {
-    /// It has come round this often again; never, if that is 0.
+    /// True if the cycle has repeated `times` times again; never, if that is 0.
     fn has_repeated(self, times: u32) -> bool {
         // Two equal calls are common in good work; three are not.
         let single = usize::from(self.period == 1);
@@ -81,7 +81,7 @@ pub(crate) fn find_cycle(history: &[CallSignature], rules: &LoopGuard) -> Option
     find_cycles(history, rules).find(|cycle| cycle.has_repeated(rules.note_after))
 }
 
-/// May `call` start after `history`?
+/// Action for a `call` that would follow `history`.
 pub(crate) fn evaluate(history: &[CallSignature], call: u64, rules: &LoopGuard) -> LoopAction {
     let continues_cycle = |cycle: &CallCycle| history[history.len() - cycle.period].call == call;
     let find =
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happens_after_which_calls() {
+    fn repeated_call_cycles_are_noted_then_ask_then_stop() {
         let table = [
             // history, note?, next call, ruling
             ("", None, "A", "run"),
@@ -161,9 +161,9 @@ mod tests {
         }
     }
 
-    // As the agent says.
+    // By the settings of the agent.
     #[test]
-    fn each_stage_comes_when_the_agent_says_so() {
+    fn loop_guard_thresholds_are_configurable() {
         let rules = |text: &str| serde_json::from_str::<LoopGuard>(text).expect("rules");
         let table = [
             // rules, history, note?, what becomes of one more A

@@ -31,7 +31,7 @@ pub enum ArgumentTest {
 pub(super) enum MatchResult {
     Yes,
     No,
-    /// It cannot be read for certain.
+    /// The argument cannot be interpreted with certainty.
     Indeterminate,
 }
 
@@ -115,11 +115,12 @@ impl fmt::Display for ArgumentTest {
     }
 }
 
-/// `*` stands for any characters, `?` for one. At most the product of both lengths in steps, whatever the pattern.
+/// Glob match: `*` stands for any characters, `?` for one. Takes at most the product of both lengths in
+/// steps, for any pattern.
 pub(super) fn glob(pattern: &str, text: &str) -> bool {
     let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
     let (mut p, mut t) = (0, 0);
-    // Where to go on if what follows the last star does not fit.
+    // Where to retry if the text after the last star does not match.
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
         match (pattern.get(p), star) {
@@ -266,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn values_and_lists() {
+    fn argument_tests_match_values_and_lists() {
         use MatchResult::{Indeterminate, No, Yes};
         let equals = ArgumentTest::Equals(json!({"a": [1]}));
         check(&equals, json!({"a": [1]}), Yes, Yes);
@@ -274,7 +275,7 @@ mod tests {
         let one_of = ArgumentTest::OneOf(vec![json!("rm"), json!(3)]);
         check(&one_of, json!(3), Yes, Yes);
         check(&one_of, json!("3"), No, No);
-        // a list of what is forbidden is as forbidden as what is in it
+        // a list with a forbidden item is forbidden
         check(&one_of, json!(["ls", "rm"]), No, Yes);
         let like = ArgumentTest::Glob("*.txt".into());
         check(&like, json!("a.txt"), Yes, Yes);
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn globs() {
+    fn glob_matches_wildcards_without_blowup() {
         let table = [
             ("*", "", true),
             ("", "", true),
@@ -306,12 +307,12 @@ mod tests {
         for (pattern, text, expected) in table {
             assert_eq!(glob(pattern, text), expected, "{pattern} {text}");
         }
-        // What takes other matchers for ever.
+        // A pattern that takes backtracking matchers exponential time.
         assert!(!glob(&"*a".repeat(200), &"a".repeat(5_000).replace("aaaa", "aaab")));
     }
 
     #[test]
-    fn paths_by_their_text() {
+    fn under_matches_normalized_paths_lexically() {
         use MatchResult::{Indeterminate, No, Yes};
         let table = [
             ("/srv/notes", "/srv/notes", Yes),
@@ -344,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_everyone_reads_in_the_same_way() {
+    fn host_test_is_indeterminate_for_ambiguous_urls() {
         use MatchResult::{Indeterminate, No, Yes};
         let table = [
             ("example.com", "https://example.com/a?b#c", Yes),

@@ -4,8 +4,8 @@ use super::rule::{PolicyRule, RuleAction};
 use crate::tool::Effect;
 use serde::{Deserialize, Serialize};
 
-/// Permissions of an agent in one word. The agent's own rules come first; without a preset the effect decides what they
-/// leave open.
+/// Preset permissions of an agent. The agent's own rules come first; without a preset the effect decides what
+/// they leave open.
 ///
 /// ```
 /// use throughline_engine::{Effect, OfferedTool, PermissionPreset, Policy, PolicyDecision, explain};
@@ -22,14 +22,15 @@ use serde::{Deserialize, Serialize};
 pub enum PermissionPreset {
     /// Tools that change something are denied.
     ReadOnly,
-    /// The built-in file tools may change files under their roots; everything else asks as its effect says.
+    /// The built-in file tools may change files under their roots; all other tools ask according to their
+    /// effect.
     Workspace,
-    /// Everything runs unasked, except tools that always ask.
+    /// Everything runs without approval, except tools that always ask.
     Everything,
 }
 
 impl PermissionPreset {
-    /// Its name in configurations.
+    /// Name of the preset in configurations.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read_only",
@@ -38,7 +39,7 @@ impl PermissionPreset {
         }
     }
 
-    /// The rules that it stands for.
+    /// Rules that the preset consists of.
     pub fn rules(self) -> Vec<PolicyRule> {
         match self {
             Self::ReadOnly => {

@@ -57,7 +57,7 @@ pub enum ApprovalScope {
 }
 
 impl ApprovalScope {
-    /// Its name in events.
+    /// Name of the scope in events.
     pub fn name(self) -> &'static str {
         match self {
             ApprovalScope::Call => "call",
@@ -72,29 +72,29 @@ impl ApprovalScope {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArgumentConstraints {
-    /// Exactly those that were asked about.
+    /// Exactly the arguments of the approval request.
     #[default]
     Exact,
     /// Any. The definition of the tool still has to be the same.
     Any,
-    /// Those that pass all of these tests, by name or JSON pointer; others are not looked at.
+    /// Arguments that pass all of these tests, by name or JSON pointer; other arguments are ignored.
     Arguments(BTreeMap<String, ArgumentTest>),
 }
 
-/// A remembered answer. What is not understood of it (a field of a later release) makes it unreadable, since a
-/// constraint left out would allow more than was meant.
+/// A remembered answer. A field of a later release makes it unreadable, since ignoring a constraint would
+/// allow more than was meant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RememberedDecision {
-    /// The answer.
+    /// Remembered decision.
     pub decision: ApprovalDecision,
     /// Scope in which it holds.
     pub scope: ApprovalScope,
     /// Name of the tool.
     pub tool: ToolName,
-    /// Fingerprint of the definition that was asked about.
+    /// Fingerprint of the tool definition in the approval request.
     pub fingerprint: String,
-    /// Hash of the only arguments that it holds for; absent = all that pass the tests.
+    /// Hash of the only arguments that the decision holds for; absent = all that pass the tests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments_hash: Option<String>,
     /// Tests by name or JSON pointer.
@@ -156,7 +156,7 @@ impl RememberedDecision {
                 .is_none_or(|hash| *hash == canonical::arguments_hash(case.arguments))
     }
 
-    /// True if both answer for the same calls, whatever they say: the later one replaces the earlier one.
+    /// True if both apply to the same calls, with any decision: the later one replaces the earlier one.
     pub fn is_about_same_calls(&self, other: &Self) -> bool {
         (&self.tool, &self.fingerprint, &self.arguments_hash, &self.arguments)
             == (&other.tool, &other.fingerprint, &other.arguments_hash, &other.arguments)
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_bound_to_the_definition_and_to_arguments() {
+    fn remembered_decision_is_bound_to_definition_and_arguments() {
         let tool = OfferedTool { fingerprint: "f1".into(), ..OfferedTool::new("files.put", Effect::Write) };
         let redefined = OfferedTool { fingerprint: "f2".into(), ..tool.clone() };
         let namesake =
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_a_value_rounds_are_told_apart() {
+    fn remembered_decision_compares_numbers_by_exact_text() {
         let tool = OfferedTool::new("bank.pay", Effect::External);
         let arguments = |text: &str| CallArguments {
             text: text.into(),
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_not_kept() {
+    fn remembered_decision_rejects_unknown_fields_and_call_scope() {
         let tool = OfferedTool::new("files.put", Effect::Write);
         let remembered = remembered(&tool, ApprovalDecision::Approve, ArgumentConstraints::Exact);
         let mut json = serde_json::to_value(&remembered).unwrap();

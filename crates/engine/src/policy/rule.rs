@@ -1,4 +1,4 @@
-//! One rule: which calls it is about, and what it says.
+//! One rule: the calls that it matches, and its action.
 
 use super::matcher::{ArgumentTest, MatchResult, glob};
 use crate::tool::{Effect, OfferedTool};
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RuleAction {
-    /// Run it unasked.
+    /// Run without approval.
     Allow,
     /// Ask a person.
     Ask,
@@ -18,7 +18,7 @@ pub enum RuleAction {
     Deny,
 }
 
-/// A rule: everything that is given has to fit. As it stands in a configuration:
+/// A rule: all of its conditions must match. In a configuration:
 ///
 /// ```
 /// # let text = r#"
@@ -40,10 +40,10 @@ pub enum RuleAction {
 /// # assert_eq!(file.policy[1].effect.as_ref().unwrap().len(), 2);
 /// ```
 ///
-/// A rule must be sure before it allows: an argument that it cannot read for certain (a relative path against an
-/// absolute folder, a strange URL, an object where a text is tested) does not fit a rule that allows, and does fit one
-/// that asks or denies. A list fits a rule that allows if all of its items do, and another one if any does. An argument
-/// that is not there never fits.
+/// A rule must be sure before it allows: an argument that it cannot read for certain (a relative path against
+/// an absolute folder, a strange URL, an object where a text is tested) does not fit a rule that allows, and
+/// does fit one that asks or denies. A list fits a rule that allows if all of its items do, and another one
+/// if any does. An absent argument never fits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PolicyRule {
@@ -55,7 +55,7 @@ pub struct PolicyRule {
     /// Sources of tools: `builtin`, `mcp:files`, or with `*` and `?`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<PatternList>,
-    /// Effects of tools.
+    /// Effects of tools that the rule matches.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "effects")]
     pub effect: Option<Vec<Effect>>,
     /// Arguments by name, or by JSON pointer (`/filter/path`).
@@ -113,7 +113,7 @@ impl From<PatternList> for OneOrMany<String> {
 
 fn effects<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Effect>>, D::Error> {
     use serde::de::Error;
-    // Names are compared as they stand: `Effect` itself takes every unknown word for `external`.
+    // Names are compared literally: deserializing `Effect` would turn every unknown word into `external`.
     let words = Vec::from(OneOrMany::<String>::deserialize(deserializer)?);
     if words.is_empty() {
         return Err(D::Error::custom("an empty list fits nothing; leave it out to mean every effect"));
@@ -147,28 +147,28 @@ impl PolicyRule {
         Self { decide, tool: None, source: None, effect: None, arguments: BTreeMap::new(), reason: None }
     }
 
-    /// Only about this tool, group or glob; once more for another one.
+    /// Restricts the rule to this tool, group or glob; each further call adds one.
     #[must_use]
     pub fn tool(mut self, pattern: impl Into<String>) -> Self {
         self.tool.get_or_insert(PatternList(Vec::new())).0.push(pattern.into());
         self
     }
 
-    /// Only about tools of this source; once more for another one.
+    /// Restricts the rule to tools of this source; each further call adds one.
     #[must_use]
     pub fn source(mut self, pattern: impl Into<String>) -> Self {
         self.source.get_or_insert(PatternList(Vec::new())).0.push(pattern.into());
         self
     }
 
-    /// Only about tools with this effect; once more for another one.
+    /// Restricts the rule to tools with this effect; each further call adds one.
     #[must_use]
     pub fn effect(mut self, effect: Effect) -> Self {
         self.effect.get_or_insert_default().push(effect);
         self
     }
 
-    /// Only if this argument, by name or JSON pointer, passes.
+    /// Restricts the rule to calls whose argument, by name or JSON pointer, passes the test.
     #[must_use]
     pub fn argument(mut self, which: impl Into<String>, test: ArgumentTest) -> Self {
         self.arguments.insert(which.into(), test);
@@ -212,7 +212,7 @@ impl PolicyRule {
             })
     }
 
-    /// As events name it: number, decision and what it is about.
+    /// Name of the rule in events: number, action and subject.
     pub(super) fn name(&self, number: usize) -> String {
         let mut name = format!(
             "rule:{number} {}",

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_no_tool_is_named_with_what_was_meant() {
+    fn unmatched_rule_is_reported_with_a_suggestion() {
         let rule = || PolicyRule::new(RuleAction::Deny);
         for fits in ["files.read", "files", "f*", "*", "*.light"] {
             check(rule().tool(fits), &[]);

@@ -90,9 +90,10 @@ pub(crate) struct CallRecord {
     pub attempts: u32,
     /// Number of questions to people.
     pub questions: u32,
-    /// Number of those that the running tool asked.
+    /// Number of questions that the running tool has asked.
     pub tool_questions: u32,
-    /// The last answer. Later changes do not take it back: it states itself what it is about.
+    /// Last answer. Later changes do not remove it: it names the arguments and the definition that it is
+    /// about.
     pub answer: Option<ApprovalAnswer>,
     /// Output and message for the model, where people are shown others; until the call is closed.
     pub model_text: Option<(String, Option<String>)>,
@@ -134,9 +135,9 @@ impl Default for CallState {
 pub(crate) struct SealedInput {
     pub arguments: Result<CallArguments, (BrokenCall, RawArguments)>,
     pub seal: Option<SealEvidence>,
-    /// Arguments that a person put in place of those.
+    /// Arguments that a person entered instead of the model's.
     pub edited: Option<CallArguments>,
-    /// The rule that the call was last asked about or started by.
+    /// Rule that last required an approval or allowed the start.
     pub rule: Option<String>,
 }
 
@@ -261,7 +262,7 @@ impl CallRecord {
         if let CallState::Preparing(text) = &self.state { text } else { "" }
     }
 
-    /// The final arguments with all that hangs on them.
+    /// Final arguments of the call with their seal and rule.
     pub(crate) fn input(&self) -> Option<&SealedInput> {
         match &self.state {
             CallState::Preparing(_) => None,
@@ -284,7 +285,7 @@ impl CallRecord {
         Some(input.edited.as_ref().unwrap_or(written))
     }
 
-    /// The rule that it was last asked about or started by.
+    /// Rule that last required an approval or allowed the start.
     pub(crate) fn rule(&self) -> Option<&str> {
         self.input()?.rule.as_deref()
     }
@@ -295,7 +296,7 @@ impl CallRecord {
         matches!(arguments, Some(Err((BrokenCall::Nameless, raw))) if !raw.0.trim_ascii().is_empty())
     }
 
-    /// Its position in the recorded order.
+    /// Position of the call in the recorded order.
     pub(crate) fn recorded_order(&self) -> (u32, u32, CallSlot) {
         (self.step, self.position, self.slot)
     }

@@ -1,8 +1,9 @@
 //! The state of a turn, as a fold of its own events.
 //!
-//! [`TurnRecord::absorb`] is the only way this state changes. The live machine emits an event and absorbs it; a restored
-//! machine absorbs the same events from the log. So the two are equal by construction, and no transition can forget to
-//! be written down. Only what dies with the process anyway (a stream being read, a check under way) lives elsewhere.
+//! [`TurnRecord::absorb`] is the only way this state changes. The live machine emits an event and absorbs it;
+//! a restored machine absorbs the same events from the log. So the two are equal by construction, and no
+//! transition can miss the log. Only state that is lost with the process anyway (a stream being read, a
+//! pending check) is held elsewhere.
 
 mod call;
 mod step;
@@ -49,7 +50,7 @@ pub(crate) mod code {
     pub(crate) const LOOP_STOPPED: &str = "loop_stopped";
     /// Problem: the model gets a note that its calls go in circles.
     pub(crate) const LOOP_NOTE: &str = "loop_note";
-    /// Problem: the model has thought and written no answer; it gets a note, and is asked once more.
+    /// Problem: the model wrote only reasoning and no answer; it gets a note, and is asked again.
     pub(crate) const ANSWER_MISSING: &str = "answer_missing";
     /// Problem: tools that are not in the request.
     pub(crate) const TOOLS_LEFT_OUT: &str = "tools_left_out";
@@ -151,7 +152,7 @@ pub(crate) struct TurnRecord {
     pub fingerprints: BTreeMap<ToolName, String>,
     /// Decisions of people to remember within this turn, oldest first.
     pub remembered_decisions: Vec<RememberedDecision>,
-    /// Questions that are no longer open, with what was answered.
+    /// Resolved questions, with their answers.
     pub resolutions: BTreeMap<ApprovalId, QuestionResolution>,
     /// Number of takeovers by another process.
     pub takeovers: u32,
@@ -162,13 +163,14 @@ pub(crate) struct TurnRecord {
 /// The answer that a question got.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QuestionResolution {
-    /// The answer.
+    /// Decision of the person, or of the rule that replaced one.
     pub decision: ApprovalDecision,
-    /// Source of the answer: a person's name, `remembered`, or `timer`, `stop`, `cancel`, `end`, `reset` if nobody answered.
+    /// Source of the answer: a person's name, `remembered`, or `timer`, `stop`, `cancel`, `end`, `reset` if
+    /// no person answered.
     pub by: String,
     /// The arguments as they were changed, or the values that were filled in.
     pub content: Option<Value>,
-    /// It stopped the turn as well.
+    /// True if the answer also stopped the turn.
     pub stop: bool,
 }
 
@@ -292,8 +294,8 @@ impl TurnRecord {
         }
     }
 
-    /// Takes the next event. Total: an event that makes no sense here changes nothing but the numbers. Every kind stands
-    /// here, so that a new one does not compile before it is handled.
+    /// Applies the next event. Total: an event that makes no sense here changes only the numbers. Every kind
+    /// has its arm, so that a new one does not compile before it is handled.
     pub(crate) fn absorb(&mut self, event: &Event, setup: &TurnSetup) {
         self.seq = event.seq;
         self.last_at = self.last_at.max(event.timestamp);
@@ -460,7 +462,7 @@ impl TurnRecord {
         }
     }
 
-    /// Only a pause before the next try changes the phase.
+    /// Records a wait. Only a pause before the next attempt changes the phase.
     fn wait(&mut self, reason: WaitReason, until: UnixMillis) {
         match reason {
             WaitReason::Retry | WaitReason::RateLimit => {
@@ -519,7 +521,7 @@ impl TurnRecord {
         }
     }
 
-    /// The first decision about the end stands.
+    /// Decides how the turn ends. The first decision wins.
     fn decide_end(&mut self, status: TurnStatus, fault: Option<TurnFault>) {
         let decided = PendingEnd { status, fault };
         match &mut self.phase {

@@ -21,7 +21,7 @@ pub(crate) struct StepRecord {
     pub problems: u32,
     /// Number of blocks of the message before those of this step.
     pub first_block: u32,
-    /// It was thinking alone, and the model was asked once more.
+    /// True if the step had only reasoning and the model was asked again.
     pub answer_missing: bool,
     /// Notes to the model, between this step and the next.
     pub notes: Vec<String>,
@@ -50,11 +50,11 @@ pub(crate) struct BlockSpan {
 pub(crate) enum StepEnd {
     #[default]
     Open,
-    /// A finish that does not truncate: its calls were asked for.
+    /// A finish that does not truncate: its calls are valid.
     Committed,
-    /// The user stopped it: the model sees what became of its calls.
+    /// The user stopped the step: the model sees the outcomes of its calls.
     Stopped,
-    /// It broke off: its calls were not asked for in earnest, and are not shown to the model again.
+    /// The step broke off: its calls may be incomplete, and are not sent to the model again.
     Broken,
 }
 

@@ -1,8 +1,8 @@
 //! The only place that builds a [`ClosedStep`]: calls leave it as pairs with their outcome.
 //!
-//! A call that has no outcome yet has no pair, so a request cannot be written while one is open: [`next_request`] gives
-//! `None` then. Calls of a step that broke off were not asked for in earnest; they are left out, whatever an early
-//! start made of them ("ran, not used").
+//! A call that has no outcome yet has no pair, so a request cannot be written while one is open:
+//! [`next_request`] gives `None` then. Calls of a step that broke off may be incomplete; they are left out,
+//! even if an early start has run them ("ran, not used").
 
 use crate::id::ConversationId;
 use crate::record::{CallRecord, ClosedCall, StepEnd, TurnRecord};
@@ -24,7 +24,7 @@ pub(crate) fn next_request(
 ) -> Option<ModelRequest> {
     let choice = tool_choice(record, setup);
     let mut messages = full_history(record, setup, start)?;
-    // By what was said, whatever rules make of it.
+    // The key depends on the original messages, not on what text rules make of them.
     let cache_key = cache_key(&messages, start);
     apply_to_request(&setup.text_rules, &mut messages);
     if record.outputs_shortened {
@@ -45,7 +45,7 @@ pub(crate) fn next_request(
     })
 }
 
-/// Number of results that would become shorter if the history had to.
+/// Number of results that would become shorter if the history had to be shortened.
 pub(crate) fn shortenable_results(record: &TurnRecord, setup: &TurnSetup, start: &TurnStart) -> usize {
     let messages = full_history(record, setup, start);
     messages.map_or(0, |mut messages| shorten_outputs(&mut messages, setup.limits.shortened_output_bytes_max))
@@ -62,8 +62,9 @@ fn cache_key(messages: &[Message], start: &TurnStart) -> String {
         .unwrap_or_else(|| start.turn_id.as_str().to_owned())
 }
 
-/// Key of a conversation, as in [`ModelRequest::cache_key`]: its id or, of one that a client sends whole each time, what it began
-/// with. That stays the same when there is more after it. `None` = nothing has been said.
+/// Key of a conversation, as in [`ModelRequest::cache_key`]: its id or, if a client sends the whole history
+/// each time, a hash of its beginning, which stays the same as the history grows. `None` = the history is
+/// empty.
 pub fn conversation_key(conversation: Option<&ConversationId>, messages: &[Message]) -> Option<String> {
     match (conversation, messages.first()) {
         (Some(conversation), _) => Some(conversation.as_str().to_owned()),
@@ -87,7 +88,7 @@ pub(crate) fn offered_tools<'s>(
     choice: &'s ToolChoice,
     setup: &'s TurnSetup,
 ) -> impl Iterator<Item = &'s OfferedTool> {
-    // Whoever forces a call means one of the tools that it has brought along.
+    // A requester that forces a call means one of the tools that it has declared.
     let has_requester_tools = setup.tools.iter().any(|tool| tool.runs == CallRunner::Requester);
     setup.tools.iter().filter(move |tool| match choice {
         // History needs them.
@@ -99,7 +100,7 @@ pub(crate) fn offered_tools<'s>(
 
 /// Messages that the turn adds to the history so far; `None` while a call has no outcome.
 pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Vec<Message>> {
-    // A turn without input goes on where the history ends: with the outcome of a call, or an answer cut short.
+    // A turn without input continues the end of the history: the outcome of a call, or a truncated answer.
     let mut messages = Vec::new();
     if !start.input.is_empty() {
         messages.push(Message::User(start.input.clone()));
@@ -120,8 +121,8 @@ pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Ve
             thinking: step.thinking.clone(),
             text: step.text_by_model(),
             calls,
-            // The state of a step that broke off may speak of calls that are left out here.
-            // Thoughts alone are no message that a provider takes back.
+            // The state of a step that broke off may refer to calls that are left out here. Providers do not
+            // accept reasoning alone as a message.
             provider_state: step
                 .provider_state
                 .clone()
@@ -132,7 +133,8 @@ pub(crate) fn turn_messages(record: &TurnRecord, start: &TurnStart) -> Option<Ve
         if !is_empty {
             messages.push(Message::Step(closed));
         }
-        // Notes and what the user says in between come after all outcomes of a step: nothing stands between a call and its outcome.
+        // Notes and messages of the user come after all outcomes of a step: nothing separates a call from its
+        // outcome.
         for note in &step.notes {
             messages.push(Message::User(vec![UserPart::Text { text: note.clone() }]));
         }

@@ -22,9 +22,9 @@ impl FailedCall {
 pub(crate) enum RetryDecision {
     /// The same upstream, after a wait in milliseconds.
     Retry { wait_ms: u64 },
-    /// The next upstream, at once.
+    /// Try the next upstream immediately.
     Fallback,
-    /// Nothing is left to try.
+    /// No attempt is left.
     GiveUp,
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn decide(
             policy.backoff_ms.saturating_mul(1 << tries.saturating_sub(1).min(16)).min(policy.wait_ms_max);
         let jittered = backoff / 2 + pseudo_random(nonce, counter) % (backoff / 2 + 1);
         let wait_ms = jittered.max(failure.retry_after_ms.unwrap_or(0)).min(policy.wait_ms_max);
-        // Waited for in vain, the same failure would come later and without its class.
+        // A wait beyond the time limit would end in the same failure, later and without its class.
         if time_left_ms.is_none_or(|left| wait_ms < left) {
             return RetryDecision::Retry { wait_ms };
         }
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_which_failure() {
+    fn retry_decision_depends_on_the_failure_kind() {
         use FailureKind as K;
         let policy = RetryPolicy::default();
         let decide = |failure, tries, has_fallback| {
@@ -82,7 +82,7 @@ mod tests {
             (failure(K::Status, Some(503), None), 3, false, None, Some(RetryDecision::GiveUp)),
             (failure(K::Status, Some(400), None), 1, true, None, Some(RetryDecision::Fallback)),
             (failure(K::Unauthorized, Some(401), None), 1, false, None, Some(RetryDecision::GiveUp)),
-            // an empty account is asked once
+            // an empty account is tried once
             (failure(K::QuotaExhausted, Some(429), None), 1, false, None, Some(RetryDecision::GiveUp)),
             (failure(K::QuotaExhausted, Some(500), Some(1)), 1, true, None, Some(RetryDecision::Fallback)),
             (failure(K::NotAllowed, Some(403), None), 1, false, None, Some(RetryDecision::GiveUp)),
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_that_does_not_fit_into_the_time_of_the_call_is_not_begun() {
+    fn retry_wait_longer_than_the_time_left_is_not_started() {
         let policy = RetryPolicy::default();
         let after = |time_left_ms, retry_after_ms, has_fallback| {
             let failure = failure(FailureKind::RateLimited, Some(429), retry_after_ms);

@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn old_results_are_cut_and_the_last_ones_if_there_is_nothing_else() {
+    fn old_results_are_shortened_before_the_last_ones() {
         let long = "x".repeat(1_000);
         let user = || Message::User(vec![UserPart::Text { text: "y".repeat(1_000) }]);
         let mut messages = vec![user(), step(&[&long, "short"]), user(), step(&[&long]), user()];
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_as_long_as_allowed_stays() {
+    fn results_within_the_limit_are_not_shortened() {
         let mut messages = vec![step(&[&"x".repeat(100)]), step(&[])];
         assert_eq!(shorten_outputs(&mut messages, 100), 0);
         let long = "x".repeat(400 + NOTICE_BYTES_MAX);

@@ -69,20 +69,20 @@ impl TurnMachine<'_> {
         self.volatile.choice_reported = false;
         self.volatile.silence = SilenceWatch { since: self.now, ..SilenceWatch::default() };
         self.emit(EventTarget { step: Some(step), ..EventTarget::default() }, start);
-        // Every call of the steps before is closed: that is how this place is reached.
+        // Every call of the earlier steps is closed, or this code would not be reached.
         if let Some(request) = request::next_request(self.record, self.setup, self.start) {
             self.push_action(TurnAction::CallModel { step, attempt, upstream, request: Box::new(request) });
             self.set_timer(TimerId::ModelSilence { step, attempt }, self.now + NOTIFY_AFTER_MS);
         }
     }
 
-    // --- what the model says ---
+    // --- events of the model's reply ---
 
     pub(crate) fn model_event(&mut self, step: u32, attempt: u32, event: StepEvent<'static>) {
         if self.record.reply_of(step, attempt).is_none() {
             return;
         }
-        // What is told about a reply is no beginning of it: that tools were left out, or how long its prompt is.
+        // Remarks about a reply do not begin it: tools that were left out, the length of its prompt.
         let is_reply = !matches!(
             event,
             StepEvent::Problem(_)
@@ -234,7 +234,7 @@ impl TurnMachine<'_> {
         EventTarget { block: Some(block), ..self.step_target() }
     }
 
-    /// Opens a block and says which.
+    /// Opens a block and returns its number.
     pub(crate) fn start_block(&mut self, start: BlockStart) -> u32 {
         let block = self.record.blocks;
         self.emit(EventTarget { block: Some(block), ..self.step_target() }, EventKind::BlockStart(start));
@@ -257,13 +257,13 @@ impl TurnMachine<'_> {
         }
         self.close_block();
         let tool = self.setup.tools.iter().find(|tool| tool.wire_name == name);
-        // A card says what it is about as soon as anybody knows.
+        // A card shows its arguments as soon as they are known.
         let input_summary = arguments
             .filter(|_| call_kind == CallKind::Function)
             .and_then(|text| EarlySummary::default().push("", text))
             .unwrap_or_default();
         let use_ = EventKind::ToolUse {
-            // Of a tool that nobody offers, the model has made up the name.
+            // The model has invented the name of a tool that is not offered.
             tool_name: tool
                 .map_or_else(|| ToolName::new(visible::escape_once(name.as_str())), |tool| tool.name.clone()),
             title: tool.map(|tool| visible::escape(&tool.title).into_owned()).unwrap_or_default(),
@@ -326,8 +326,8 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// The upstream contradicted the arguments. A start that was made of them is taken back: a running tool is
-    /// stopped, a recorded result is left out of the history and the call goes on under a new id.
+    /// The upstream contradicted the arguments. A start with these arguments is taken back: a running tool is
+    /// stopped, a recorded result is left out of the history and the call continues under a new id.
     fn call_reopened(&mut self, slot: CallSlot) {
         let Some(handle) = self.record.find_call_in_slot(slot) else { return };
         let call = self.record.call(handle);
@@ -411,7 +411,7 @@ impl TurnMachine<'_> {
         let target = call.map_or_else(EventTarget::default, |handle| self.call_target(handle));
         let (code, detail) = problem_code(&problem.kind);
         let excerpt = match detail {
-            // A sentence stands alone.
+            // A sentence ends with its own full stop.
             Some(detail) if detail.ends_with('.') => format!("{detail} {}", problem.excerpt),
             Some(detail) => format!("{detail}: {}", problem.excerpt),
             None => problem.excerpt.clone(),
@@ -454,7 +454,7 @@ impl TurnMachine<'_> {
         self.cut_open_calls();
         let (finish, raw) = match self.volatile.finish.take() {
             Some((reason, raw)) => (reason, raw),
-            // Ended in good order without a word about why.
+            // Ended normally without a finish reason.
             None => (FinishReason::Stop, None),
         };
         match finish {
@@ -509,8 +509,8 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// The call failed. Before the first token it is tried again, here or elsewhere; after it, what was shown stays and
-    /// the turn ends with an error that names a way to continue.
+    /// The call failed. Before the first token it is retried, with the same upstream or another; after it,
+    /// what was shown stays and the turn ends with an error that names a way to continue.
     fn stream_failed(&mut self, fault: TurnFault, failed: Option<FailedCall>) {
         match self.record.reply() {
             Some(reply) if !reply.content_shown => {

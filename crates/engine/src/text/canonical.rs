@@ -65,7 +65,7 @@ pub(crate) fn arguments_hash(arguments: &CallArguments) -> String {
     hasher.finalize().to_hex().to_string()
 }
 
-/// BLAKE3, in hex, of what is written as JSON.
+/// BLAKE3 hash of a value's JSON text, in hex.
 pub(crate) fn hash_of(value: &impl serde::Serialize) -> String {
     let json = serde_json::to_vec(value).unwrap_or_default();
     blake3::hash(&json).to_hex().to_string()
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn order_of_keys_and_spaces_do_not_matter() {
+    fn canonical_text_ignores_key_order_and_whitespace() {
         let a: Value = serde_json::from_str(r#"{"b": {"y":1,"x":[2,"\""]}, "a": null}"#).unwrap();
         let b: Value = serde_json::from_str(r#"{"a":null,"b":{"x":[2,"\""],"y":1}}"#).unwrap();
         assert_eq!(text(&a), text(&b));

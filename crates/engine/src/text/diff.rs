@@ -59,7 +59,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn only_what_changed_is_listed() {
+    fn diff_lists_only_changed_paths() {
         let table = [
             (json!({"a": 1, "b": 2}), json!({"b": 2, "a": 1}), json!([])),
             (

@@ -1,4 +1,4 @@
-//! The summary of a call whose arguments are still arriving: one line about those that are complete already.
+//! Summary of a call whose arguments are still arriving: one line about the arguments that are complete.
 
 use super::summary;
 use serde_json::Value;
@@ -9,7 +9,7 @@ const TEXT_BYTES_MAX: usize = 64 * 1024;
 /// Times that the complete arguments of one call are read: a card changes no more often, and hostile arguments cost no more.
 const READS_MAX: u32 = 32;
 
-/// Finds the ends of complete arguments in text that arrives in pieces. Each byte is looked at once.
+/// Finds the ends of complete arguments in text that arrives in pieces. Each byte is read once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EarlySummary {
     depth: usize,
@@ -22,12 +22,12 @@ pub(crate) struct EarlySummary {
 }
 
 impl EarlySummary {
-    /// At the begin of the text, for a card that says this already.
+    /// At the beginning of the text, for a card that shows this text already.
     pub(crate) fn showing(shown: String) -> Self {
         Self { shown, ..Self::default() }
     }
 
-    /// Takes the next piece of the text; `before` is what it continues. Returns a summary if there is a new one.
+    /// Adds the next piece of the text; `before` is the text so far. Returns a summary if it has changed.
     pub(crate) fn push(&mut self, before: &str, piece: &str) -> Option<String> {
         self.done |= before.len() + piece.len() > TEXT_BYTES_MAX;
         if self.done {
@@ -83,7 +83,7 @@ impl EarlySummary {
     }
 }
 
-/// Where an argument is.
+/// Position within an argument.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ValueState {
     /// Before its colon.
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_complete_is_summarised() {
+    fn early_summary_shows_complete_arguments() {
         check(&["{\"city\": \"北", "京\"", ", \"days\"", ": 3", "}"], &["city: 北京", "city: 北京, days: 3"]);
         check(
             &[r#"{"a":"x, \"y\" }","b":1"#, ",", r#""c":[1,{"d":2}"#, "]", ",\"e\":true}"],
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn neither_long_nor_many_arguments_are_read_again_and_again() {
+    fn early_summary_reads_are_bounded() {
         let long = format!("{{\"a\":\"{}\",", "x".repeat(200));
         check(&[&long, "\"b\":1,", "\"c\":2}"], &[&format!("a: {}…", "x".repeat(77))]);
         let large = format!("{{\"a\":\"{}\",", "x".repeat(TEXT_BYTES_MAX));

@@ -56,7 +56,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn one_short_line() {
+    fn summary_is_one_short_escaped_line() {
         let table = [
             (json!({"city": "北京", "days": 3}), "city: 北京, days: 3".to_owned()),
             (json!({"a": [1, 2], "b": {"c": 1}}), "a: [2], b: {…}".to_owned()),

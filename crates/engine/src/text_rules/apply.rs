@@ -10,7 +10,7 @@ use throughline_wire::{CallOutcome, ClosedStep, Message, UserPart};
 /// Number of matches of one rule in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextRuleHit {
-    /// Place of the rule among those of the agent, from 0.
+    /// Position of the rule among those of the agent, from 0.
     pub rule: usize,
     /// Number of matches.
     pub matches: u32,
@@ -41,7 +41,8 @@ pub fn apply_text_rules(
     (applied, hits.map(|(rule, matches)| TextRuleHit { rule, matches }).collect())
 }
 
-/// The same; borrowed if no rule changes anything. Most texts have no match, and that is found out fast.
+/// Applies rules to a text; borrowed if no rule changes anything. Most texts have no match, which is detected
+/// fast.
 fn apply<'t>(rules: &[&TextRule], text: &'t str) -> Cow<'t, str> {
     match rules.iter().position(|rule| rule.compiled.regex.is_match(text)) {
         None => Cow::Borrowed(text),
@@ -54,7 +55,7 @@ fn apply<'t>(rules: &[&TextRule], text: &'t str) -> Cow<'t, str> {
     }
 }
 
-/// Changes a text in place; true if it is another one now.
+/// Changes a text in place; returns true if it differs now.
 fn change(rules: &[&TextRule], text: &mut String) -> bool {
     let changed = match apply(rules, text) {
         Cow::Owned(applied) if applied != *text => applied,
@@ -64,7 +65,7 @@ fn change(rules: &[&TextRule], text: &mut String) -> bool {
     true
 }
 
-/// Applies the rules about what the model is told.
+/// Applies the rules with target `model` to the messages of a request.
 pub(crate) fn apply_to_request(rules: &[TextRule], messages: &mut [Message]) {
     let of = |role| select(rules, TextRuleTarget::Model, role).collect::<Vec<_>>();
     let (user, assistant, tool) =
@@ -93,7 +94,7 @@ pub(crate) fn apply_to_request(rules: &[TextRule], messages: &mut [Message]) {
 
 fn change_step(rules: &[&TextRule], step: &mut ClosedStep) {
     change(rules, &mut step.text);
-    // What the upstream wants back has the same text in it.
+    // The provider state contains the same text.
     if let Some(state) = &mut step.provider_state {
         state.for_each_text(&mut |text| {
             change(rules, text);
@@ -101,7 +102,7 @@ fn change_step(rules: &[&TextRule], step: &mut ClosedStep) {
     }
 }
 
-/// Changes what a tool has said itself; true if that is something else now.
+/// Changes the text of a tool's outcome; returns true if it differs now.
 fn change_outcome(rules: &[&TextRule], outcome: &mut CallOutcome) -> bool {
     let mut changed = false;
     if rules.is_empty() {

@@ -1,8 +1,9 @@
 //! Text rules applied to a text that is still arriving.
 //!
-//! Only what may still become part of a match is held back. The pattern is simulated with all its threads, in order of
-//! preference; each remembers where it began, so the first of them says up to where the text is decided. Any split of a
-//! text gives the same, and it is what the rules make of the whole text one after the other.
+//! Only text that may still become part of a match is held back. The pattern is simulated with all its
+//! threads, in order of preference; each records its start, so the first of them gives the position up to
+//! which the text is decided. Any split of a text gives the same result as applying the rules to the whole
+//! text one after the other.
 
 use super::rule::TextRule;
 use regex_automata::nfa::thompson::State;
@@ -14,8 +15,8 @@ use std::fmt;
 pub const TEXT_RULE_HELD_BYTES_MAX: usize = 64 << 10;
 /// Most text that a rule adds to one text, in bytes. Matches beyond that are left out instead of replaced.
 pub const TEXT_RULE_ADDED_BYTES_MAX: usize = 256 << 10;
-/// Most text that a rule reads again in one text, in bytes: behind a match that could have been longer. Beyond that the rest
-/// of the text is withheld.
+/// Limit of the text that a rule reads again in one text, in bytes: the text after a match that could have
+/// been longer. Beyond that the rest of the text is withheld.
 pub const TEXT_RULE_READ_AGAIN_BYTES_MAX: usize = 1 << 20;
 /// The end of a text whose rest is withheld.
 pub const TEXT_WITHHELD: &str = " […]";
@@ -31,7 +32,7 @@ impl TextFilter {
         Self { stages: rules.map(RuleStage::new).collect() }
     }
 
-    /// The next piece of the text; gives what is decided.
+    /// Adds the next piece of the text; returns the text that is decided.
     pub(crate) fn push(&mut self, text: &str) -> String {
         let mut text = text.to_owned();
         for stage in &mut self.stages {
@@ -61,7 +62,7 @@ impl TextFilter {
 #[derive(Clone, Copy, Debug)]
 struct Thread {
     state: StateID,
-    /// Where it began, in `held`.
+    /// Start of the thread, as an offset in `held`.
     start: usize,
 }
 
@@ -121,7 +122,7 @@ impl RuleStage {
         decided
     }
 
-    /// Nothing follows: what is open ends here.
+    /// Ends the text: open matches end here.
     fn finish(&mut self, decided: &mut String) {
         while !self.withheld && !self.held.is_empty() {
             // Ways that do not end here end nowhere.
@@ -173,7 +174,7 @@ impl RuleStage {
         self.release(done);
     }
 
-    /// Forgets the first bytes of what is held.
+    /// Drops the first bytes of `held`.
     fn release(&mut self, bytes: usize) {
         if bytes == 0 {
             return;
@@ -187,7 +188,7 @@ impl RuleStage {
         self.found = self.found.map(|(start, end)| (start.saturating_sub(bytes), end.saturating_sub(bytes)));
     }
 
-    /// Makes a match, which begins what is held or lies in it, and goes back to its end.
+    /// Replaces a match, which begins at the start of `held` or lies in it, and continues reading at its end.
     fn replace(&mut self, (start, end): (usize, usize), decided: &mut String) {
         decided.push_str(&self.held[..start]);
         let replacement = self.expanded(start, end);
@@ -255,8 +256,8 @@ impl RuleStage {
         state.map(|state| Thread { state, ..way })
     }
 
-    /// The ways that are open at `read`, with a new one that begins there, as far as the next character (none at the end)
-    /// lets them go. A match cuts off those that are less preferred.
+    /// Threads that are open at `read`, with a new one that starts there, as far as the next character (none
+    /// at the end) permits. A match cuts off those that are less preferred.
     fn expand(&mut self, next: Option<char>) -> Vec<Thread> {
         let mut threads = std::mem::take(&mut self.threads);
         if self.found.is_none() && next.is_some() {
@@ -268,7 +269,8 @@ impl RuleStage {
         self.closure(&threads, Some((&around[..end], at)))
     }
 
-    /// Follows everything that takes no byte. Without `around` the position is inside a character, where no assertion holds.
+    /// Follows every transition that consumes no byte. Without `around` the position is inside a character,
+    /// where no assertion holds.
     fn closure(&mut self, threads: &[Thread], around: Option<(&[u8], usize)>) -> Vec<Thread> {
         let compiled = self.rule.compiled.clone();
         let nfa = &compiled.nfa;

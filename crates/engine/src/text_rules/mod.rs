@@ -1,8 +1,9 @@
-//! Text rules of an agent: what people are shown, or what the model is told, differs from what was written.
+//! Text rules of an agent: the text shown to people, or sent to the model, differs from what was written.
 //!
-//! The log holds both. A `shown` rule changes a text before it becomes an event, so every reader of the log shows the same,
-//! now and after the rule was changed; the model's own words go into an event `model_text` of their own, which no viewer
-//! gets. A `model` rule changes nothing in the log: it is applied to each request when it is built.
+//! The log holds both. A `shown` rule changes a text before it becomes an event, so every reader of the log
+//! shows the same, now and after the rule was changed; the model's own words go into a separate event
+//! `model_text`, whose text no viewer gets. A `model` rule changes nothing in the log: it is applied to each
+//! request when it is built.
 
 mod apply;
 mod filter;

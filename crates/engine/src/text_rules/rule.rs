@@ -15,14 +15,14 @@ pub const TEXT_RULE_REPLACE_CHARS_MAX: usize = 4_000;
 /// Largest compiled pattern, in bytes: a short pattern such as `(\w{100}){100}` can be huge.
 pub const TEXT_RULE_COMPILED_BYTES_MAX: usize = 1 << 20;
 
-/// Text concerned by a rule: what people are shown, or what the model is told.
+/// Text that a rule changes: shown to people, or sent to the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TextRuleTarget {
     /// Texts that people are shown, on every surface.
     Shown,
-    /// Texts that the model is told in a request.
+    /// Texts that are sent to the model in a request.
     Model,
 }
 
@@ -38,7 +38,7 @@ pub enum TextRuleRole {
     Tool,
 }
 
-/// A text rule as it stands in a configuration.
+/// A text rule as a configuration gives it.
 ///
 /// ```
 /// # let text = r#"
@@ -73,13 +73,13 @@ pub struct TextRuleSettings {
     /// Leaves each match out. Instead of `replace`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub hide: bool,
-    /// Text concerned.
+    /// Text that the rule changes.
     #[serde(rename = "in")]
     pub target: TextRuleTarget,
     /// Roles of the texts concerned. Default: the model's answers.
     #[serde(default = "assistant_only")]
     pub target_roles: Vec<TextRuleRole>,
-    /// Off = the rule stays in its place and does nothing. Default true.
+    /// Off = the rule does nothing and does not change the numbers of the others. Default true.
     #[serde(default = "enabled")]
     pub enabled: bool,
 }
@@ -109,7 +109,7 @@ pub(super) struct CompiledPattern {
 /// Mistake in a text rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextRuleError {
-    /// The field.
+    /// Field that is invalid.
     pub field: &'static str,
     /// The mistake, and what to do about it.
     pub message: String,
@@ -139,7 +139,7 @@ impl TextRule {
         &self.settings
     }
 
-    /// Its name, or its pattern if it has none.
+    /// Name of the rule, or its pattern if it has none.
     pub fn label(&self) -> &str {
         self.settings.name.as_deref().unwrap_or(&self.settings.pattern)
     }
@@ -208,7 +208,7 @@ fn compile(pattern: &str) -> Result<CompiledPattern, TextRuleError> {
     Ok(CompiledPattern { regex, nfa })
 }
 
-/// True if a match may have no characters, at any place: `\b` does not fit the empty text and is empty all the same.
+/// True if a match may be empty anywhere: `\b` does not match the empty text and is nevertheless empty.
 fn fits_nothing_somewhere(pattern: &str) -> bool {
     regex_automata::util::syntax::parse(pattern)
         .is_ok_and(|hir| hir.properties().minimum_len().is_none_or(|shortest| shortest == 0))

@@ -33,7 +33,8 @@ impl TurnMachine<'_> {
             let continues = if paused {
                 self.record.trailing_pauses() <= self.setup.limits.pauses_max
             } else {
-                // The model would have stopped: messages that the user sent meanwhile get a step of their own.
+                // The model would have stopped: messages that the user has sent in the meantime get another
+                // step.
                 self.deliver_queued()
             };
             if continues || self.ask_for_answer() {
@@ -56,8 +57,8 @@ impl TurnMachine<'_> {
         self.next_step()
     }
 
-    /// A step of thinking alone is no answer: models that put all of it into their thoughts mostly write it when asked once
-    /// more. True if it is asked for.
+    /// A step of thinking alone is not an answer: models that put everything into their reasoning mostly
+    /// write the answer when asked again. Returns true if it is requested.
     fn ask_for_answer(&mut self) -> bool {
         let Some((last, before)) = self.record.steps.split_last() else { return false };
         let is_asked = before.last().is_some_and(|step| step.answer_missing);
@@ -83,7 +84,7 @@ impl TurnMachine<'_> {
         self.emit(self.step_target(), problem);
     }
 
-    /// A word to the model, or the end of its circles.
+    /// Warns the model about a loop, or ends the loop.
     fn note_loop(&mut self, calls: &[CallHandle]) {
         let stopped = calls.iter().any(|handle| {
             let outcome = self.record.call(*handle).closed().map(|closed| &closed.outcome);
@@ -105,7 +106,7 @@ impl TurnMachine<'_> {
 
     pub(crate) fn cancel(&mut self, why: String) {
         if self.record.is_stopping() {
-            // Asked twice: nobody waits for tools any more.
+            // Cancelled twice: the turn no longer waits for its tools.
             for handle in self.running_calls() {
                 self.close_cancelled(handle);
             }
@@ -139,7 +140,7 @@ impl TurnMachine<'_> {
             }
         };
         if step_is_open {
-            // Whatever the upstream wanted echoed belongs to a reply that is not whole.
+            // The provider state belongs to a reply that is incomplete.
             self.volatile.provider_state = None;
             let raw = self.volatile.finish.take().and_then(|(_, raw)| raw);
             self.end_step(finish, raw);
@@ -160,14 +161,14 @@ impl TurnMachine<'_> {
         self.record.calls.select(|call| call.run().is_some())
     }
 
-    /// While stopping: everything that does not run is closed, everything that runs is asked to stop.
+    /// While stopping: closes every call that does not run, and asks every running one to stop.
     pub(crate) fn settle_stopping(&mut self) -> bool {
         let by_user = self.record.pending_end().is_some_and(|end| end.status == TurnStatus::Cancelled);
         let mut progressed = false;
         for handle in self.record.calls.handles() {
             match &self.record.call(handle).state {
                 CallState::Closed(_) => continue,
-                // Nobody can be told to stop, and nobody answers but with another request.
+                // The requester's call cannot be stopped, and its outcome only comes with another request.
                 CallState::Running(_) if self.is_run_by_requester(handle) => {
                     self.close_cancelled(handle);
                     progressed = true;
@@ -244,7 +245,8 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// True if whatever allowed the start that died still holds: nobody has seen a definition that came after it.
+    /// True if the permission for the start that was lost in a crash still holds: no later definition of the
+    /// tool was announced.
     fn start_still_allowed(&self, handle: CallHandle) -> bool {
         let answer = self.record.call(handle).answer.as_ref();
         self.case(handle).is_some_and(|case| match answer {
@@ -253,7 +255,8 @@ impl TurnMachine<'_> {
         })
     }
 
-    /// The reply of a dead stream cannot be revived: what was shown of it is taken back, and the model is asked again.
+    /// A reply whose stream was lost cannot be continued: what was shown of it is taken back, and the model
+    /// is asked again.
     fn restart_step(&mut self) {
         self.close_block();
         self.cut_open_calls();

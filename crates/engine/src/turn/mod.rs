@@ -1,8 +1,9 @@
 //! One turn as a machine.
 //!
-//! An input comes in, [`TurnMachine`] decides from the [`TurnRecord`] what follows, and every change goes through
-//! [`TurnMachine::emit`]: the event is written to `out` and absorbed by the record, so that a restored turn knows exactly
-//! what the live one knew. After each input [`TurnMachine::advance`] proceeds as far as it can.
+//! An input comes in, [`TurnMachine`] decides from the [`TurnRecord`] what follows, and every change goes
+//! through [`TurnMachine::emit`]: the event is written to `out` and applied to the record, so that a restored
+//! turn knows exactly what the live one knew. After each input [`TurnMachine::advance`] proceeds as far as
+//! possible.
 //!
 //! | phase | what is awaited | what moves on |
 //! |---|---|---|
@@ -134,7 +135,8 @@ impl Turn {
         Self::restore_shared(Arc::new((setup, start)), events, states)
     }
 
-    /// The same for callers that share setup and start: a setup has the whole history and all tools.
+    /// Like [`Turn::restore`], for callers that share setup and start: a setup has the whole history and all
+    /// tools.
     pub fn restore_shared(
         spec: Arc<(TurnSetup, TurnStart)>,
         events: &[Event],
@@ -231,7 +233,7 @@ impl Turn {
 
     fn machine<'a>(&'a mut self, now: UnixMillis, out: &'a mut TurnOutput) -> TurnMachine<'a> {
         let (setup, start) = &*self.spec;
-        // Time never goes back in a log, whatever the clock does.
+        // Time never goes back in a log, even if the clock does.
         let now = now.max(self.record.last_at);
         TurnMachine { setup, start, record: &mut self.record, volatile: &mut self.volatile, now, out }
     }
@@ -292,7 +294,7 @@ impl TurnMachine<'_> {
             TimerId::Tool { call, attempt } => self.tool_timed_out(&call, attempt),
             TimerId::ModelSilence { step, attempt } => self.report_model_silence(step, attempt),
             TimerId::RemoteCall { call, attempt } => self.report_client_wait(&call, attempt),
-            // What follows every input does what is to be done.
+            // The common steps after every input handle this.
             TimerId::HeldCheck { .. } => {}
             TimerId::CancelGrace { call, attempt } => self.cancel_grace_expired(&call, attempt),
         }

@@ -11,13 +11,13 @@ use throughline_wire::{CallId, CallOutcome};
 pub enum QuestionState {
     /// The first answer will be taken.
     Open,
-    /// It has one.
+    /// Resolved with this decision.
     Answered(QuestionResolution),
-    /// It went away without one: its call asks again, or is over.
+    /// Withdrawn without an answer: its call asks again, or is over.
     Withdrawn,
-    /// It is the next that its call may ask.
+    /// The next question that its call may ask.
     Upcoming,
-    /// No call of this turn asks or has asked it.
+    /// Unknown: no call of this turn asks it or has asked it.
     Unknown,
 }
 
@@ -26,25 +26,25 @@ pub enum QuestionState {
 pub enum ClientCallState {
     /// The first answer will be taken.
     Waiting,
-    /// It has an outcome: another answer, a stop.
+    /// The call has an outcome: another answer, or a stop.
     Closed,
-    /// It was given up without an answer, mostly because its time was over.
+    /// The call was given up without an answer, mostly because its time limit passed.
     TimedOut,
-    /// No client is asked to run a call of this id.
+    /// No client is asked to run a call with this id.
     Unknown,
 }
 
-/// Whom a turn waits for while nothing of it runs here.
+/// Party that a turn waits for while nothing of it runs here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TurnWait {
-    /// A person, who is asked; calls of clients may be open as well.
+    /// A person was asked; calls of clients may be open as well.
     Person,
     /// Clients: they run calls of it, or are not back since a restart and its next call is one of theirs.
     Client,
 }
 
 impl Turn {
-    /// Whom the turn waits for; `None` while it runs, and once it is over.
+    /// Party that the turn waits for; `None` while it runs, and once it is over.
     pub fn waits_for(&self) -> Option<TurnWait> {
         let (setup, record) = self.setup_and_record();
         if record.phase != TurnPhase::Settling {
@@ -67,7 +67,7 @@ impl Turn {
                 }
                 // A client is not back since a restart.
                 CallState::Sealed(_) if self.is_hold_reported(call) => wait = wait.or(Some(TurnWait::Client)),
-                // Those that are ready come after the ones that wait.
+                // Ready calls come after the waiting ones.
                 CallState::Preparing(_) | CallState::Sealed(_) | CallState::Closed(_) => {}
             }
         }
@@ -93,7 +93,7 @@ impl Turn {
             _ if is_asked || is_elicited => QuestionState::Open,
             0 => QuestionState::Unknown,
             number if number <= call.questions => QuestionState::Withdrawn,
-            // What a running tool will ask, nobody can know.
+            // The questions that a running tool may still ask cannot be known.
             number if number == call.questions + 1 && kind.is_call() && !call.is_closed() => {
                 QuestionState::Upcoming
             }

@@ -1,4 +1,4 @@
-//! Steering: what the user says while a turn runs.
+//! Steering: messages that the user sends while a turn runs.
 //!
 //! A message is taken in at a step border: after all outcomes of the step, before the next model call. So nothing ever
 //! separates a call from its outcome. What is taken in when:
@@ -10,8 +10,8 @@
 //! | was the last one, without tools | waits for the end, like one for after the turn |
 //! | was paused by the provider, or lost in a crash | waits for the border after: the step that follows is the rest of the same reply |
 //!
-//! Before its border a message is in no event: it can be taken back, and it dies with the process. Whoever sent it has
-//! it still, and sees by its id in the events whether it was taken in.
+//! Before its border a message is in no event: it can be taken back, and it is lost with the process. Its
+//! sender still has it, and sees by its id in the events whether it was taken in.
 
 use crate::event::EventKind;
 use crate::id::UserMessageId;

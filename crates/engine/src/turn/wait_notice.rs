@@ -1,6 +1,7 @@
-//! Notices of waits: for an upstream that has not begun or has gone silent, a client that has not answered, a log that was
-//! slow. Only when it is long enough to be noticed. One for the model, or for a client that is not back, is reported again when
-//! another event has ended its notice and it goes on.
+//! Notices of waits: for an upstream that has not begun or has gone silent, for a client that has not
+//! answered, for a slow log. Only waits that are long enough to be noticed are reported. A wait for the model
+//! or for a reconnecting client is reported again when another event has ended its notice and the wait
+//! continues.
 
 use crate::event::{EventKind, WaitReason};
 use crate::id::UnixMillis;
@@ -14,7 +15,8 @@ use crate::wording;
 use throughline_wire::CallId;
 
 impl TurnMachine<'_> {
-    /// The timer runs once for many pieces of a reply: what was heard meanwhile only sets it anew.
+    /// Reports silence of the model. The timer runs once for many pieces of a reply: data that arrives before
+    /// it fires only restarts it.
     pub(crate) fn report_model_silence(&mut self, step: u32, attempt: u32) {
         let SilenceWatch { since, has_begun, reported_by } = self.volatile.silence;
         if reported_by.is_some() || self.record.reply_of(step, attempt).is_none() {
@@ -37,7 +39,7 @@ impl TurnMachine<'_> {
 
     pub(crate) fn report_client_wait(&mut self, call: &CallId, attempt: u32) {
         let Some(handle) = self.running_call(call, attempt) else { return };
-        // Whoever asked for the turn knows what it has not answered.
+        // The requester of the turn knows which calls it has not answered.
         let by_client =
             self.tool_of(handle).is_some_and(|tool| matches!(tool.runs, CallRunner::Client { .. }));
         if by_client && self.record.phase == TurnPhase::Settling {
@@ -58,7 +60,8 @@ impl TurnMachine<'_> {
         self.set_timer(TimerId::HeldCheck { call: call.clone(), version }, due_at);
     }
 
-    /// Writes the notice of a wait that has become what is waited for, or that another event has ended though it goes on.
+    /// Reports a wait that has become the one that matters, or whose notice was ended by another event though
+    /// the wait continues.
     pub(crate) fn renew_wait_notice(&mut self) {
         match self.record.phase {
             TurnPhase::Streaming(_) => self.renew_silence(),
@@ -97,7 +100,7 @@ impl TurnMachine<'_> {
         }
     }
 
-    /// A call runs, or a person is asked about one: its card says so.
+    /// True if a call runs or a person is asked about one: the call's card already shows it.
     fn is_card_active(&self) -> bool {
         let is_active =
             |call: &CallRecord| matches!(call.state, CallState::Running(_) | CallState::AwaitingApproval(_));
@@ -105,7 +108,7 @@ impl TurnMachine<'_> {
     }
 
     pub(crate) fn report_slow_log(&mut self, ms: u64) {
-        // The time until the next try is what is waited for.
+        // The turn waits for its next attempt, not for the log.
         if matches!(self.record.phase, TurnPhase::Backoff(_)) {
             return;
         }

@@ -1,4 +1,4 @@
-//! Approvals: what may run, who says so, and what an answer is bound to.
+//! Approvals: the calls that may run, the rule that decides, and the binding of an answer.
 
 use crate::script::{self, ScriptedTurn};
 use throughline_engine::{
@@ -66,7 +66,7 @@ fn one_call(setup: &str, tool: &str, arguments: &str) -> ScriptedTurn {
 // --- which rule decides ---
 
 #[test]
-fn the_first_rule_that_fits_decides_and_is_named() {
+fn first_matching_rule_decides_and_is_named() {
     const FILES: &str = "tools files.put:write files.get:read mail:external look:read:asks";
     const DENY: &str =
         r#"rule {"decide":"deny","tool":"files","arguments":{"path":{"under":"/etc"}},"reason":"not there"}"#;
@@ -99,7 +99,7 @@ fn the_first_rule_that_fits_decides_and_is_named() {
         // a tool that asks cannot be allowed to be silent, and cannot make itself milder
         (r#"rule {"decide":"allow"}"#.into(), "look", "{}", "ask tool"),
         (r#"rule {"decide":"deny","tool":"look"}"#.into(), "look", "{}", "denied rule:1 deny look"),
-        // what was said before
+        // remembered decisions
         (KEPT.into(), "mail", "{}", "start remembered:always"),
         (
             format!(r#"{KEPT}; rule {{"decide":"deny","tool":"mail"}}"#),
@@ -110,7 +110,7 @@ fn the_first_rule_that_fits_decides_and_is_named() {
         (format!("{ALLOW}; {REFUSED}"), "files_put", "{}", "denied remembered:conversation"),
         (KEPT.replace("f1", "f0"), "mail", "{}", "ask effect:external"),
         (KEPT.replace("\"mail\"", "\"look\""), "look", "{}", "ask tool"),
-        // asked about everything
+        // every call needs an approval
         (format!("{ALLOW}; confirm"), "files_put", "{}", "ask require_confirmation"),
         ("confirm".into(), "files_get", "{}", "ask require_confirmation"),
         (format!("{KEPT}; confirm"), "mail", "{}", "start remembered:always"),
@@ -121,7 +121,7 @@ fn the_first_rule_that_fits_decides_and_is_named() {
             r#"{"path":"/etc/x"}"#,
             "denied rule:1 deny files path under /etc",
         ),
-        // nobody to ask, or everything approved beforehand: the rule is named all the same
+        // nobody to ask, or everything approved in advance: the rule is named nevertheless
         ("nobody".into(), "mail", "{}", "denied effect:external"),
         ("approve".into(), "mail", "{}", "start effect:external"),
         (
@@ -148,7 +148,7 @@ fn the_first_rule_that_fits_decides_and_is_named() {
 }
 
 #[test]
-fn a_denial_by_rule_is_told_with_its_reason_and_waits_for_the_commit() {
+fn rule_denial_waits_for_the_commit_and_gives_its_reason() {
     let scripted = check(
         r#"tools w:write; eager; rule {"decide":"deny","tool":"w","reason":"nothing is written here"}
          open A w
@@ -167,7 +167,7 @@ fn a_denial_by_rule_is_told_with_its_reason_and_waits_for_the_commit() {
 
 // Each call waits for a person, for as long as it takes; other tools wait likewise.
 #[test]
-fn manual_asks_about_every_call_without_expiry() {
+fn manual_mode_asks_about_every_call_without_expiry() {
     let scripted = check(
         r#"tools r:read c:cosmetic; eager; manual
          open A r
@@ -201,7 +201,7 @@ fn manual_asks_about_every_call_without_expiry() {
 }
 
 #[test]
-fn a_question_that_nobody_answers_is_denied() {
+fn expired_approval_request_is_denied() {
     let scripted = check(
         "tools w:write r:read; barrier
          open A w
@@ -227,7 +227,7 @@ fn a_question_that_nobody_answers_is_denied() {
 // --- what an answer is bound to ---
 
 #[test]
-fn calls_with_the_same_id_of_the_upstream_are_answered_one_by_one() {
+fn calls_with_equal_upstream_ids_are_decided_separately() {
     let scripted = check(
         r#"tools safe:write danger:external; parallel
          open A danger as same
@@ -254,7 +254,7 @@ fn calls_with_the_same_id_of_the_upstream_are_answered_one_by_one() {
 }
 
 #[test]
-fn an_answer_for_other_arguments_is_refused() {
+fn approval_of_stale_arguments_is_rejected() {
     let scripted = check(
         r#"tools w:write
          open A w
@@ -287,7 +287,7 @@ fn an_answer_for_other_arguments_is_refused() {
 }
 
 #[test]
-fn a_tool_redefined_while_a_person_is_asked_is_asked_about_again() {
+fn tool_redefined_while_approval_is_pending_asks_again() {
     let scripted = check(
         r#"tools w:write
          open A w
@@ -312,7 +312,7 @@ fn a_tool_redefined_while_a_person_is_asked_is_asked_about_again() {
 }
 
 #[test]
-fn a_tool_redefined_between_approval_and_start_is_asked_about_again() {
+fn tool_redefined_between_approval_and_start_asks_again() {
     let scripted = check(
         r#"tools w:write
          open A w
@@ -340,7 +340,7 @@ fn a_tool_redefined_between_approval_and_start_is_asked_about_again() {
 }
 
 #[test]
-fn a_redefined_tool_is_checked_by_its_new_schema_and_starts_once_more() {
+fn redefined_tool_is_revalidated_and_restarted_once() {
     let scripted = check(
         r#"tools r:read; eager
          open A r
@@ -397,7 +397,7 @@ fn a_redefined_tool_is_checked_by_its_new_schema_and_starts_once_more() {
 }
 
 #[test]
-fn a_later_call_of_a_redefined_tool_asks_whatever_its_effect() {
+fn later_call_of_a_redefined_read_tool_asks() {
     check(
         r#"tools r:read; eager
          redefine r f2
@@ -416,7 +416,7 @@ fn a_later_call_of_a_redefined_tool_asks_whatever_its_effect() {
 }
 
 #[test]
-fn a_start_that_was_not_made_and_was_to_be_stopped_is_cancelled() {
+fn call_cancelled_during_a_redefined_start_never_ran() {
     let scripted = check(
         r#"tools w:write
          open A w
@@ -452,7 +452,7 @@ fn approved_and_waiting() -> ScriptedTurn {
     )
 }
 
-/// The fate of B when another process takes the turn over, in which B's tool has this definition, and A ends there.
+/// End of B after a takeover, in which B's tool has this definition, and A ends there.
 fn after_restart(scripted: &ScriptedTurn, log: &[Event], fingerprint: &str) -> Vec<&'static str> {
     let mut setup = scripted.setup.clone();
     setup.tools[1].fingerprint = fingerprint.into();
@@ -480,7 +480,7 @@ fn after_restart(scripted: &ScriptedTurn, log: &[Event], fingerprint: &str) -> V
 }
 
 #[test]
-fn an_approval_survives_a_restart_unless_the_tool_is_another_one_there() {
+fn approval_survives_a_restart_unless_the_tool_changed() {
     let scripted = approved_and_waiting();
     assert_eq!(after_restart(&scripted, &scripted.log, "f1"), ["starts"]);
     assert_eq!(after_restart(&scripted, &scripted.log, "f2"), ["asks"]);
@@ -488,7 +488,7 @@ fn an_approval_survives_a_restart_unless_the_tool_is_another_one_there() {
 
 /// Found by the simulator (seed 67873): what allowed the start that died was about another definition.
 #[test]
-fn a_read_does_not_run_again_after_a_crash_if_its_tool_was_redefined_meanwhile() {
+fn crashed_read_is_not_rerun_if_its_tool_was_redefined() {
     let running = ScriptedTurn::run(
         r#"tools r:read; continue
          open A r
@@ -510,9 +510,10 @@ fn a_read_does_not_run_again_after_a_crash_if_its_tool_was_redefined_meanwhile()
     assert!(!again(Some("f2")));
 }
 
-/// No machine writes such a log; if one did, the approval would be about what the log no longer says.
+/// No machine writes such a log; if one did, the approval would be about arguments that the log no longer
+/// has.
 #[test]
-fn an_approval_of_arguments_that_were_taken_back_is_none() {
+fn approval_is_void_if_the_arguments_were_replaced() {
     let scripted = approved_and_waiting();
     let with = |arguments: &str| {
         let mut log = scripted.log.clone();
@@ -532,7 +533,7 @@ fn an_approval_of_arguments_that_were_taken_back_is_none() {
 // --- changed arguments ---
 
 #[test]
-fn a_tool_runs_with_the_arguments_that_a_person_changed_and_the_model_is_told() {
+fn edited_arguments_are_run_and_reported_to_the_model() {
     let scripted = check(
         r#"tools mail:external
          open A mail
@@ -571,7 +572,7 @@ fn a_tool_runs_with_the_arguments_that_a_person_changed_and_the_model_is_told() 
 }
 
 #[test]
-fn changed_arguments_that_do_not_fit_leave_the_question_open() {
+fn invalid_argument_edit_leaves_the_approval_open() {
     let scripted = check(
         r#"tools w:write; rule {"decide":"deny","tool":"w","arguments":{"to":{"equals":"boss"}},"reason":"not the boss"}
          open A w
@@ -610,7 +611,7 @@ fn changed_arguments_that_do_not_fit_leave_the_question_open() {
 }
 
 #[test]
-fn a_change_that_is_still_checked_does_not_count_once_another_answer_came() {
+fn edit_under_validation_loses_to_another_decision() {
     let scripted = check(
         r#"tools w:write
          open A w
@@ -652,7 +653,7 @@ fn a_change_that_is_still_checked_does_not_count_once_another_answer_came() {
 }
 
 #[test]
-fn changed_arguments_survive_a_redefinition_and_are_asked_about_again() {
+fn edited_arguments_survive_a_redefinition_and_ask_again() {
     let scripted = check(
         r#"tools w:write
          open A w
@@ -682,7 +683,7 @@ fn changed_arguments_survive_a_redefinition_and_are_asked_about_again() {
 // --- memory ---
 
 #[test]
-fn what_is_remembered_for_the_turn_answers_open_and_later_questions() {
+fn turn_scoped_approval_answers_open_and_later_requests() {
     let scripted = check(
         r#"tools w:write
          open A w
@@ -734,7 +735,7 @@ fn what_is_remembered_for_the_turn_answers_open_and_later_questions() {
 }
 
 #[test]
-fn a_denial_is_remembered_too() {
+fn conversation_scoped_denial_is_remembered() {
     let scripted = check(
         r#"tools w:write
          open A w
@@ -774,7 +775,7 @@ fn a_denial_is_remembered_too() {
 }
 
 #[test]
-fn what_is_remembered_is_handed_out_and_answers_in_a_later_turn() {
+fn remembered_approval_is_logged_and_applies_in_later_turns() {
     let scripted = ScriptedTurn::run_with(
         r#"tools w:write
          open A w
@@ -809,7 +810,7 @@ fn what_is_remembered_is_handed_out_and_answers_in_a_later_turn() {
 }
 
 #[test]
-fn what_cannot_be_kept_is_said_and_the_answer_counts_for_the_call() {
+fn unrememberable_approval_counts_for_its_call_only() {
     check(
         r#"tools w:write l:read:asks
          open A w
@@ -848,9 +849,9 @@ fn what_cannot_be_kept_is_said_and_the_answer_counts_for_the_call() {
 
 // --- the log ---
 
-// What a later release keeps in a way that this one does not understand is not kept, and nothing else is lost.
+// A decision of a later release in an unknown form is not remembered, and nothing else is lost.
 #[test]
-fn an_answer_of_a_later_release_is_read_without_what_is_not_understood() {
+fn approval_event_drops_unknown_remembered_data() {
     let line = r#"{"turn_id":"t","seq":9,"timestamp":1,"type":"approval_resolved","approval_id":"a","decision":"approve",
         "by":"user","remember":"fortnight","remembered":{"decision":"approve","scope":"fortnight","tool":"w"}}"#;
     let event: Event = serde_json::from_str(line).expect("an event");

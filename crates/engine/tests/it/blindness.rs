@@ -5,7 +5,7 @@ use std::path::Path;
 use throughline_engine::{Event, EventKind};
 use throughline_wire::{DecodeOptions, Dialect, LeakedCalls, StepDecoder, StepEvent, UpstreamProfile};
 
-/// Everything that a body says.
+/// Events of a whole body.
 fn decoded(deltas: &[&str], profile: UpstreamProfile) -> Vec<StepEvent<'static>> {
     let mut body = String::new();
     for delta in deltas {
@@ -22,7 +22,7 @@ fn decoded(deltas: &[&str], profile: UpstreamProfile) -> Vec<StepEvent<'static>>
 
 // A call that was written as text is, event for event, one that was sent as such.
 #[test]
-fn a_call_out_of_text_is_a_call_like_any_other() {
+fn leaked_call_gives_the_same_events_as_a_native_call() {
     let native = decoded(
         &[
             r#"{"content":"Let me look."}"#,
@@ -34,7 +34,7 @@ fn a_call_out_of_text_is_a_call_like_any_other() {
         r#"{"content":"<tool_call>{\"name\":\"weather\",\"arguments\":{\"city\":\"Paris\"}}</tool_call>"}"#;
     let run = UpstreamProfile { leaked_calls: LeakedCalls::Run, ..UpstreamProfile::default() };
     let mut from_text = decoded(&[r#"{"content":"Let me look."}"#, markup], run);
-    // Text that was shown stays shown; beyond that there is no difference.
+    // Text that was shown stays shown; apart from that there is no difference.
     assert!(matches!(&from_text[1], StepEvent::Text(text) if text.contains("<tool_call>")), "{from_text:?}");
     from_text.remove(1);
     assert_eq!(from_text, native);
@@ -42,7 +42,7 @@ fn a_call_out_of_text_is_a_call_like_any_other() {
 }
 
 #[test]
-fn the_mode_is_told_and_changes_nothing() {
+fn mode_is_recorded_and_does_not_change_the_log() {
     let script = r#"
         text So
         open A weather
@@ -86,9 +86,9 @@ fn sources() -> Vec<(String, String)> {
     sources
 }
 
-// What a call is called by is our slot; a number of the upstream's is only known of further choices.
+// A call is identified by our slot; the upstream's number is only known for further choices.
 #[test]
-fn words_that_do_not_leave_wire() {
+fn engine_sources_mention_no_index_or_provider() {
     let sources = sources();
     assert!(sources.len() > 10, "the sources are not where they were");
     for (file, text) in sources {

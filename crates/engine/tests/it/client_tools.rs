@@ -16,7 +16,7 @@ fn check(name: &str, script: &str, expected: &str) -> ScriptedTurn {
 }
 
 #[test]
-fn a_client_tool_that_changes_in_mid_turn_is_found_before_its_call_is_offered() {
+fn client_tool_changed_mid_turn_is_detected_before_the_offer() {
     let cases = [
         (
             "withdrawn after the approval",
@@ -282,7 +282,7 @@ fn a_client_tool_that_changes_in_mid_turn_is_found_before_its_call_is_offered() 
 }
 
 #[test]
-fn an_edit_of_a_client_call_is_checked_once_and_a_start_once_more() {
+fn client_call_is_validated_twice_with_or_without_an_edit() {
     let asked = r#"tools page:write:client
         open A page
         seal A {"n":1}
@@ -297,7 +297,7 @@ fn an_edit_of_a_client_call_is_checked_once_and_a_start_once_more() {
 
 // With each start the others that wait would be checked, too.
 #[test]
-fn calls_that_wait_for_one_another_are_checked_twice_each() {
+fn serial_client_calls_are_validated_twice_each() {
     let mut scripted = ScriptedTurn::run("tools face:cosmetic:client; approve; serial; barrier");
     let labels: Vec<String> = ('A'..='Z').map(String::from).collect();
     for (n, label) in labels.iter().enumerate() {
@@ -317,7 +317,7 @@ fn calls_that_wait_for_one_another_are_checked_twice_each() {
 }
 
 #[test]
-fn a_client_call_is_checked_before_it_starts_in_the_next_process() {
+fn client_call_is_validated_before_a_start_after_restart() {
     let script = "tools page:write:client; continue
                   open A page
                   seal A {}
@@ -337,9 +337,10 @@ fn a_client_call_is_checked_before_it_starts_in_the_next_process() {
     assert_eq!(after.lines, ["resumed 2", "answer A approve by user", "redefined A f2", "ask A redefined"]);
 }
 
-// After a restart nobody can look at a client's tool until the client is back, and people are told what is waited for.
+// After a restart a client's tool cannot be checked until the client has reconnected, and people see a notice
+// of the wait.
 #[test]
-fn a_check_that_is_held_for_a_client_is_a_wait_that_is_told() {
+fn held_client_validation_is_reported_as_client_wait() {
     const HELD: &str = "tools page:write:client; approve
          open A page
          slow A
@@ -384,9 +385,10 @@ fn a_check_that_is_held_for_a_client_is_a_wait_that_is_told() {
     assert_eq!(after.turn.waits_for(), Some(TurnWait::Client));
 }
 
-// An event ends the notice of a wait; where the wait goes on, people are told again, and once for both of two calls.
+// An event ends the notice of a wait; if the wait continues, it is reported again, and once for both of two
+// calls.
 #[test]
-fn a_hold_is_told_again_when_another_event_has_ended_its_notice() {
+fn client_wait_is_reported_again_after_other_events() {
     const HELD: &str = "tools page:read:client r:read
          open A r
          seal A {}

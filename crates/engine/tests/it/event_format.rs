@@ -1,4 +1,4 @@
-//! Every type of event with every field: what it says as JSON, and that `docs/events.md` says the same.
+//! Every type of event with every field: its JSON, and its agreement with `docs/events.md`.
 //!
 //! `logs/every-kind.jsonl` has them all; `logs/demo-time.jsonl` is what a turn of the demo model wrote, shown on the page.
 
@@ -26,7 +26,7 @@ fn every_kind() -> Vec<Value> {
 }
 
 #[test]
-fn every_field_survives_the_way_to_json_and_back() {
+fn every_event_field_round_trips_through_json() {
     let lines = every_kind();
     let mut seen = BTreeSet::new();
     for (line, event) in lines.iter().zip(events(&lines)) {
@@ -42,7 +42,7 @@ fn page() -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-/// Names of `value`'s members, at any depth but inside what is not ours (arguments, outputs, sources).
+/// Names of `value`'s members, at any depth except inside foreign values (arguments, outputs, sources).
 fn fields(value: &Map<String, Value>, found: &mut BTreeSet<String>) {
     const FOREIGN: [&str; 6] = ["arguments", "output_value", "source", "arguments_diff", "schema", "content"];
     for (key, value) in value {
@@ -61,7 +61,7 @@ fn fields(value: &Map<String, Value>, found: &mut BTreeSet<String>) {
 }
 
 #[test]
-fn the_page_names_every_type_with_its_fields() {
+fn events_page_documents_every_type_and_field() {
     let page = page();
     // A row of a table begins with the type.
     let rows: BTreeMap<&str, &str> =
@@ -88,7 +88,7 @@ fn the_page_names_every_type_with_its_fields() {
 }
 
 #[test]
-fn the_log_on_the_page_is_a_real_one() {
+fn events_page_example_is_a_recorded_log() {
     let shown = lines(&logs().join("demo-time.jsonl"));
     let page = page();
     let block = page.split("```jsonl\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();

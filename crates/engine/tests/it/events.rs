@@ -113,7 +113,7 @@ fn without_later_fields(mut message: Value) -> Value {
 /// A log written by release 0.1 folds to what it folded to then: the files are never rewritten. `WRITE_LOGS=1` writes
 /// those that do not exist yet.
 #[test]
-fn logs_of_release_0_1_fold_as_they_did() {
+fn logs_of_release_0_1_fold_unchanged() {
     for (name, script) in LOGS {
         let (log_path, message_path) =
             (folder("logs").join(format!("{name}.jsonl")), folder("vectors").join(format!("{name}.json")));
@@ -142,7 +142,7 @@ fn logs_of_release_0_1_fold_as_they_did() {
 }
 
 #[test]
-fn the_logs_hold_every_type_that_is_written() {
+fn fixture_logs_contain_the_listed_event_types() {
     let logs: String = LOGS
         .iter()
         .map(|(name, _)| {
@@ -155,7 +155,7 @@ fn the_logs_hold_every_type_that_is_written() {
 }
 
 #[test]
-fn an_event_is_one_flat_object() {
+fn event_json_is_one_flat_object() {
     let scripted = ScriptedTurn::run("tools t:read\ntext hi\nfinish stop");
     let all: Vec<Value> =
         scripted.log.iter().map(|event| serde_json::to_value(event).expect("JSON")).collect();
@@ -181,7 +181,7 @@ fn an_event_is_one_flat_object() {
 
 /// Readers ignore types, kinds and fields that they do not know.
 #[test]
-fn what_a_later_release_adds_is_ignored() {
+fn unknown_event_types_kinds_and_fields_are_ignored() {
     let log = [
         json!({"type": "stream_start", "turn_id": "t", "seq": 1, "timestamp": 1, "v": 2, "message_id": "m", "agent": "a",
                "mode": "native", "input": [], "mood": "new field"}),
@@ -199,9 +199,9 @@ fn what_a_later_release_adds_is_ignored() {
     assert_eq!(message.seq.0, 5);
 }
 
-/// A log says the kind of each record; an event that is read by it is the same one.
+/// A log has the kind of each record; an event read with it is the same one.
 #[test]
-fn an_event_is_the_same_however_it_is_read() {
+fn reading_an_event_by_kind_equals_plain_json() {
     for (name, _) in LOGS {
         let log = std::fs::read_to_string(folder("logs").join(format!("{name}.jsonl"))).expect("a log");
         for line in log.lines() {
@@ -218,7 +218,7 @@ fn an_event_is_the_same_however_it_is_read() {
 
 /// The parser of JSON takes 127 levels.
 #[test]
-fn arguments_that_nest_as_deep_as_they_may_are_read_back() {
+fn arguments_at_the_depth_limit_are_read_back() {
     let arguments = (1..ARGUMENTS_DEPTH_MAX).fold(json!({}), |inner, _| json!({"a": inner}));
     let event = |seq, kind| Event {
         turn_id: "t".into(),
@@ -257,9 +257,9 @@ fn piece_of_text() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Pieces of text have a writer and a reader of their own, which nobody can tell.
+    /// Text deltas have a separate writer and reader, with the same result.
     #[test]
-    fn a_piece_of_text_is_written_and_read_as_any_event(event in piece_of_text(), at in any::<usize>(), byte in any::<u8>()) {
+    fn text_delta_fast_path_equals_plain_json(event in piece_of_text(), at in any::<usize>(), byte in any::<u8>()) {
         let kind = if matches!(event.kind, EventKind::Thinking { .. }) { "thinking" } else { "content_delta" };
         let mut json = event.to_json().expect("JSON");
         prop_assert_eq!(String::from_utf8_lossy(&json), serde_json::to_string(&event).expect("JSON"));

@@ -1,4 +1,4 @@
-//! A call that whoever asks wants to see: in the first step, and in no other.
+//! A call that the requester demands: in the first step, and in no other.
 
 use crate::script::{self, ScriptedTurn};
 use throughline_engine::{Turn, TurnAction, TurnOutput};
@@ -21,11 +21,11 @@ fn after_one_call(setup: &str, tool: &str) -> ScriptedTurn {
 }
 
 #[test]
-fn a_call_is_forced_in_the_first_step_and_free_afterwards() {
+fn forced_tool_choice_applies_to_the_first_step_only() {
     for (setup, choice, offered) in [
         ("tools t:read u:read; force; approve", ToolChoice::Required, &["t", "u"][..]),
         ("tools t:read u:read; force t; approve", ToolChoice::Tool("t".into()), &["t"]),
-        // Whoever has brought tools along means one of those.
+        // A requester that has declared tools means one of those.
         ("tools t:read u:read:own; force; approve", ToolChoice::Required, &["u"]),
     ] {
         let scripted = after_one_call(setup, "t");
@@ -38,9 +38,9 @@ fn a_call_is_forced_in_the_first_step_and_free_afterwards() {
     }
 }
 
-/// A reply that died with its process was no step: it is asked for again, and as before.
+/// A reply that was lost with its process was not a step: it is requested again, with the same demand.
 #[test]
-fn a_first_step_that_is_lost_is_forced_again() {
+fn lost_first_step_is_forced_again_after_restart() {
     let scripted = ScriptedTurn::run("tools t:read; force t; continue\n open A t");
     let mut turn =
         Turn::restore(scripted.setup.clone(), script::start(), &scripted.log, &scripted.provider_states);

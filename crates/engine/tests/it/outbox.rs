@@ -55,14 +55,14 @@ fn actions_wait_for_the_append_of_their_events() {
     assert!(outbox.push(&mut out(vec![], vec![timer(3)])).is_empty());
     assert_eq!(outbox.acknowledge().actions, [timer(3)]);
     assert!(outbox.is_empty());
-    // With nothing to wait for, an action is ready at once.
+    // Without anything to wait for, an action is ready immediately.
     assert!(outbox.push(&mut out(vec![], vec![timer(4)])).is_empty());
     assert_eq!(outbox.take_ready(), [timer(4)]);
     assert!(outbox.is_empty());
 }
 
 #[test]
-fn what_only_looks_waits_for_nothing() {
+fn validation_actions_do_not_wait_for_appends() {
     let mut outbox = Outbox::new();
     assert!(outbox.push(&mut out(vec![event(1, "a")], vec![timer(1)])).is_empty());
     assert!(outbox.next_append().is_some());
@@ -79,14 +79,14 @@ fn what_only_looks_waits_for_nothing() {
     assert_eq!(outbox.take_ready(), std::slice::from_ref(&look), "once, and nothing else with it");
     assert!(outbox.take_ready().is_empty());
     assert_eq!(outbox.acknowledge().actions, [timer(1)]);
-    // Whoever is fenced off does not even look.
+    // A fenced owner performs no read-only actions either.
     assert!(outbox.push(&mut out(vec![], vec![look])).is_empty());
     outbox.refuse();
     assert!(outbox.take_ready().is_empty());
 }
 
 #[test]
-fn a_cancel_between_intent_and_start_means_it_never_started() {
+fn cancel_between_intent_and_start_prevents_the_start() {
     for in_flight in [true, false] {
         let mut outbox = Outbox::new();
         assert!(outbox.push(&mut out(vec![event(1, "intent")], vec![start()])).is_empty());
@@ -104,7 +104,7 @@ fn a_cancel_between_intent_and_start_means_it_never_started() {
 }
 
 #[test]
-fn after_a_refusal_nothing_leaves() {
+fn refused_append_stops_all_appends_and_actions() {
     let mut outbox = Outbox::new();
     assert!(outbox.push(&mut out(vec![event(1, "a")], vec![start()])).is_empty());
     assert!(outbox.next_append().is_some());
@@ -115,7 +115,7 @@ fn after_a_refusal_nothing_leaves() {
 }
 
 #[test]
-fn the_gap_is_bounded_in_events_and_bytes() {
+fn outbox_is_full_at_its_event_and_byte_limits() {
     let mut outbox = Outbox::new();
     for seq in 1..Outbox::EVENTS_MAX as u64 {
         assert!(outbox.push(&mut out(vec![event(seq, "")], vec![])).is_empty());

@@ -25,7 +25,7 @@ fn check(preset: PermissionPreset, expected: [(&str, &str, Effect, &str, &str); 
 }
 
 #[test]
-fn each_preset_decides_by_name() {
+fn permission_preset_decides_by_effect_and_source() {
     check(
         PermissionPreset::ReadOnly,
         [
@@ -57,7 +57,7 @@ fn each_preset_decides_by_name() {
 }
 
 #[test]
-fn the_agents_own_rules_come_first() {
+fn agent_rules_precede_the_permission_preset() {
     let deny = PolicyRule::new(RuleAction::Deny).tool("mail");
     let policy =
         Policy { rules: vec![deny], permissions: Some(PermissionPreset::Everything), ..Policy::default() };
@@ -73,7 +73,7 @@ fn the_agents_own_rules_come_first() {
 }
 
 #[test]
-fn a_denial_names_the_preset_in_the_log_and_tells_the_model_why() {
+fn preset_denial_is_logged_and_explained_to_the_model() {
     let mut setup = setup("tools mail:external; barrier");
     setup.policy.permissions = Some(PermissionPreset::ReadOnly);
     let mut scripted = ScriptedTurn::new(setup);

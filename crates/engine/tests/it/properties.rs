@@ -99,9 +99,9 @@ proptest! {
         }
     }
 
-    /// Every call that a request speaks of has its outcome, in recorded order, once.
+    /// Every call in a request has its outcome, in recorded order, once.
     #[test]
-    fn requests_hold_pairs_in_order(steps in prop::collection::vec(step(), 1..4), lag in 0..6usize) {
+    fn requests_contain_every_call_in_recorded_order(steps in prop::collection::vec(step(), 1..4), lag in 0..6usize) {
         let scripted = run("eager; parallel", &steps, lag);
         prop_assert_eq!(scripted.requests.len(), steps.len() + 1);
         for (n, request) in scripted.requests.iter().enumerate() {
@@ -121,7 +121,7 @@ proptest! {
     /// A machine restored from any part of the log and given the rest equals the live one; so does
     /// the fold; joined deltas fold the same.
     #[test]
-    fn a_log_restores_at_every_event(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
+    fn turn_restores_from_its_log_at_every_event(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
         let scripted = run("eager; serial", &steps, lag);
         let full_message = Folded::from_events(&scripted.log);
         for cut in 0..=scripted.log.len() {
@@ -149,7 +149,7 @@ proptest! {
 
     /// A crash after any event, then a takeover: every call gets one outcome and the turn ends.
     #[test]
-    fn a_crash_after_any_event_ends_truthfully(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
+    fn crash_after_any_event_gives_each_call_one_outcome(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
         let scripted = run("eager; serial", &steps, lag);
         for cut in 1..scripted.log.len() {
             let mut turn = restored(&scripted.log[..cut]);

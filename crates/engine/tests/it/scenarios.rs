@@ -41,7 +41,7 @@ fn outcomes(scripted: &ScriptedTurn) -> Vec<CallOutcome> {
 }
 
 #[test]
-fn a_plain_answer_is_one_message() {
+fn plain_reply_is_one_message() {
     let scripted = check(
         "tools weather:read
          think hm
@@ -59,9 +59,9 @@ fn a_plain_answer_is_one_message() {
     assert_eq!(scripted.message().blocks.len(), 2);
 }
 
-// A read starts while the model talks; its result is shown at once and told in the next step.
+// A read starts while the model streams; its result is shown immediately and sent with the next step.
 #[test]
-fn a_read_starts_early_and_the_next_step_knows_its_result() {
+fn read_starts_early_and_its_result_is_in_the_next_step() {
     let scripted = check(
         r#"tools weather:read; eager
          text 好的
@@ -99,7 +99,7 @@ fn a_read_starts_early_and_the_next_step_knows_its_result() {
 
 // The barrier exactly.
 #[test]
-fn after_stream_waits_for_the_commit() {
+fn after_stream_calls_wait_for_the_commit() {
     check(
         r#"tools weather:read; barrier
          open A weather
@@ -123,7 +123,7 @@ fn after_stream_waits_for_the_commit() {
 
 // A write waits for the commit and for a person; a gesture passes it.
 #[test]
-fn a_write_asks_and_a_gesture_fires_meanwhile() {
+fn cosmetic_call_runs_while_a_write_awaits_approval() {
     check(
         r#"tools calendar:write face:cosmetic; eager
          open A calendar
@@ -159,7 +159,7 @@ fn a_write_asks_and_a_gesture_fires_meanwhile() {
 
 // No call after it runs, every other one is closed truthfully, and the model is not asked again.
 #[test]
-fn a_denial_can_stop_the_turn() {
+fn denial_with_stop_cancels_the_turn() {
     let scripted = check(
         r#"tools w:write r:read c:cosmetic; barrier; parallel
          open A w
@@ -206,7 +206,7 @@ fn a_denial_can_stop_the_turn() {
 }
 
 #[test]
-fn a_denial_that_stops_answers_what_was_asked_and_nothing_else() {
+fn denial_with_stop_resolves_only_valid_pending_requests() {
     let script = |last: &str| {
         let setup = "tools w:write; barrier; parallel\nopen A w\nseal A {}\nopen B w\nseal B {\"n\":2}";
         let scripted =
@@ -219,7 +219,7 @@ fn a_denial_that_stops_answers_what_was_asked_and_nothing_else() {
             "deny-and-stop all",
             "notice stopped; answer A deny by user and stop; result A denied; answer B deny by user and stop; result B denied; end cancelled",
         ),
-        // Of other arguments than those that were shown: refused, and nothing stops.
+        // About other arguments than those that were shown: refused, and nothing stops.
         ("stale-stop A", "problem stale_answer"),
         // A second answer changes nothing.
         (
@@ -234,9 +234,9 @@ fn a_denial_that_stops_answers_what_was_asked_and_nothing_else() {
     }
 }
 
-// A waiting call gives up its place; recorded in call order all the same.
+// A waiting call lets later ones start; the order of recording stays the call order.
 #[test]
-fn serial_goes_past_a_question_and_records_in_call_order() {
+fn serial_mode_passes_a_pending_approval_and_keeps_order() {
     let scripted = check(
         r#"tools w:write r:read; barrier
          open A w
@@ -267,7 +267,7 @@ fn serial_goes_past_a_question_and_records_in_call_order() {
 }
 
 #[test]
-fn parallel_tools_are_shown_as_they_finish() {
+fn parallel_results_are_logged_as_they_finish() {
     let scripted = check(
         r#"tools a:read b:read; parallel; barrier
          open A a
@@ -298,7 +298,7 @@ fn parallel_tools_are_shown_as_they_finish() {
 
 // A failed, timed-out or unknown tool never ends the turn.
 #[test]
-fn no_tool_ends_the_turn() {
+fn failed_or_invalid_calls_do_not_end_the_turn() {
     let scripted = check(
         r#"tools weather:read slow:read; parallel; barrier
          open A weather
@@ -349,7 +349,7 @@ fn no_tool_ends_the_turn() {
 
 // Iterations, then one last step with tools off.
 #[test]
-fn the_limit_gives_one_last_step_without_tools() {
+fn iteration_limit_gives_one_last_step_without_tools() {
     let scripted = check(
         r#"tools t:read; iterations 1; barrier
          open A t
@@ -375,7 +375,7 @@ fn the_limit_gives_one_last_step_without_tools() {
 }
 
 #[test]
-fn a_call_in_the_last_step_is_refused_and_the_turn_ends() {
+fn call_in_the_last_step_is_refused_and_ends_the_turn() {
     check(
         r#"tools t:read; iterations 1; eager
          open A t
@@ -402,7 +402,7 @@ fn a_call_in_the_last_step_is_refused_and_the_turn_ends() {
 }
 
 #[test]
-fn a_reply_cut_by_length_runs_nothing_and_says_so() {
+fn reply_truncated_by_length_runs_no_calls() {
     let scripted = check(
         r#"tools w:write
          text long
@@ -422,7 +422,7 @@ fn a_reply_cut_by_length_runs_nothing_and_says_so() {
 }
 
 #[test]
-fn retries_with_backoff_before_the_first_token() {
+fn failures_before_the_first_token_are_retried_with_backoff() {
     check(
         "tools t:read
          http 429 2000
@@ -453,7 +453,7 @@ fn output_lengths(scripted: &ScriptedTurn, request: usize) -> Vec<usize> {
 }
 
 #[test]
-fn a_history_that_is_too_long_is_told_once_more_with_less_of_old_results() {
+fn too_long_history_is_retried_with_shortened_old_results() {
     let long = "x".repeat(9_000);
     let script = format!(
         "tools t:read
@@ -483,7 +483,7 @@ fn a_history_that_is_too_long_is_told_once_more_with_less_of_old_results() {
     assert_eq!(output_lengths(&scripted, 2), [9_000, 9_000], "first whole");
     let [old, last] = output_lengths(&scripted, 3)[..] else { panic!("{:?}", scripted.requests[3]) };
     assert!((2 << 10..2_200).contains(&old) && last == 9_000, "{old} {last}");
-    // From there on every old result is told so: what was refused once would be refused again.
+    // From there on every old result is shortened: a request that was refused once would be refused again.
     let [_, second, third] = output_lengths(&scripted, 4)[..] else { panic!("{:?}", scripted.requests[4]) };
     assert!(second < 2_200 && third == 5);
     // The log has all of it.
@@ -492,7 +492,7 @@ fn a_history_that_is_too_long_is_told_once_more_with_less_of_old_results() {
 }
 
 #[test]
-fn a_history_without_long_results_cannot_be_told_shorter_and_is_not_tried_twice() {
+fn history_that_cannot_be_shortened_is_not_retried() {
     check(
         "tools t:read
          too long",
@@ -512,7 +512,7 @@ fn a_history_without_long_results_cannot_be_told_shorter_and_is_not_tried_twice(
 }
 
 #[test]
-fn a_fallback_takes_over_and_stays() {
+fn fallback_takes_over_for_the_rest_of_the_turn() {
     check(
         "tools t:read; fallback
          http 401
@@ -538,7 +538,7 @@ fn a_fallback_takes_over_and_stays() {
 }
 
 #[test]
-fn when_nothing_helps_the_error_is_in_the_message() {
+fn final_upstream_error_is_in_the_message() {
     check(
         "tools t:read
          http 401",
@@ -552,7 +552,7 @@ fn when_nothing_helps_the_error_is_in_the_message() {
 
 // No silent downgrade, not even to a fallback.
 #[test]
-fn tools_unsupported_says_how_to_switch() {
+fn unsupported_tools_error_suggests_text_mode() {
     let scripted = check(
         "tools t:read; fallback
          unsupported",
@@ -566,7 +566,7 @@ fn tools_unsupported_says_how_to_switch() {
 }
 
 #[test]
-fn a_broken_stream_keeps_what_was_shown() {
+fn broken_stream_keeps_shown_text_and_results() {
     let scripted = check(
         r#"tools r:read w:write
          text so far
@@ -597,9 +597,9 @@ fn a_broken_stream_keeps_what_was_shown() {
     assert!(outcomes(&scripted).is_empty());
 }
 
-// What is refused would be refused again, so the remedy is that of the refusal.
+// The same request would be refused again, so the remedy is that of the refusal.
 #[test]
-fn a_refusal_in_mid_reply_keeps_its_own_remedy() {
+fn mid_reply_error_keeps_its_code_and_remedy() {
     for (failure, code, goes_on) in [
         ("http 429", "rate_limited", true),
         ("http 503", "upstream_error", true),
@@ -617,9 +617,9 @@ fn a_refusal_in_mid_reply_keeps_its_own_remedy() {
     }
 }
 
-// Stop tells the truth about each call, and does not wait for ever.
+// A stop reports each call truthfully, and does not wait without end.
 #[test]
-fn stop_while_tools_run() {
+fn cancel_while_tools_run_keeps_finished_results() {
     let scripted = check(
         r#"tools r:read w:write; parallel; approve; barrier
          open A r
@@ -671,7 +671,7 @@ fn stop_while_tools_run() {
 }
 
 #[test]
-fn stop_while_the_model_talks() {
+fn cancel_while_streaming_gives_every_call_an_outcome() {
     let scripted = check(
         r#"tools r:read w:write; eager; serial
          text a
@@ -709,7 +709,7 @@ fn stop_while_the_model_talks() {
 }
 
 #[test]
-fn a_second_stop_does_not_wait() {
+fn second_cancel_ends_the_turn_at_once() {
     check(
         "tools w:write; approve
          open A w
@@ -731,9 +731,9 @@ fn a_second_stop_does_not_wait() {
     );
 }
 
-// One call ends, the turn goes on.
+// One call ends, the turn continues.
 #[test]
-fn one_call_can_be_stopped() {
+fn single_call_is_cancelled_before_or_while_running() {
     check(
         r#"tools w:write r:read; parallel; barrier
          open A w
@@ -771,7 +771,7 @@ fn one_call_can_be_stopped() {
 }
 
 #[test]
-fn a_question_expires_as_denied() {
+fn approval_request_expires_as_denied() {
     check(
         "tools w:write
          open A w
@@ -794,7 +794,7 @@ fn a_question_expires_as_denied() {
 }
 
 #[test]
-fn with_nobody_to_ask_it_is_denied_and_said_so() {
+fn call_needing_approval_is_denied_without_an_approver() {
     let scripted = check(
         "tools w:write; nobody
          open A w
@@ -814,7 +814,7 @@ fn with_nobody_to_ask_it_is_denied_and_said_so() {
 }
 
 #[test]
-fn a_client_side_tool_without_a_client_says_so_at_once() {
+fn client_tool_without_a_client_fails_at_once() {
     check(
         "tools face:cosmetic:nobody
          open A face
@@ -833,7 +833,7 @@ fn a_client_side_tool_without_a_client_says_so_at_once() {
 }
 
 #[test]
-fn thinking_alone_is_no_answer_and_is_asked_for_once_more() {
+fn reply_of_thinking_alone_is_requested_again_once() {
     let scripted = check(
         "tools weather:read
          think I should say noon
@@ -849,7 +849,7 @@ fn thinking_alone_is_no_answer_and_is_asked_for_once_more() {
          step end stop
          end completed",
     );
-    // Thoughts alone are no message; the note stands after what was asked.
+    // Reasoning alone is not a message; the note comes after the question.
     let messages = &scripted.requests[1].messages;
     assert!(messages.iter().all(|message| matches!(message, Message::User(_))), "{messages:?}");
     assert_eq!(messages.len(), 2);
@@ -882,7 +882,7 @@ fn thinking_alone_is_no_answer_and_is_asked_for_once_more() {
 }
 
 #[test]
-fn circles_get_a_note_then_a_question_then_a_stop() {
+fn loop_guard_notes_then_asks_then_stops() {
     let round = "open A t\nseal A {}\nok A same\nfinish tool_calls\n";
     let asked = "open A t\nseal A {}\nfinish tool_calls\napprove A\nok A same\n";
     let script = format!(
@@ -899,7 +899,7 @@ fn circles_get_a_note_then_a_question_then_a_stop() {
         .collect();
     assert_eq!(
         reported,
-        // The note comes again as long as the circle goes on.
+        // The note is repeated as long as the loop continues.
         [
             "problem loop_note",
             "ask D loop_guard",
@@ -916,7 +916,7 @@ fn circles_get_a_note_then_a_question_then_a_stop() {
 }
 
 #[test]
-fn pollers_and_new_results_are_no_circles() {
+fn loop_guard_ignores_pollers_and_new_results() {
     let poll = "open A t\nseal A {}\nok A same\nfinish tool_calls\n".repeat(6);
     let fresh: String =
         (0..6).map(|n| format!("open A t\nseal A {{}}\nok A {n}\nfinish tool_calls\n")).collect();
@@ -931,7 +931,7 @@ fn pollers_and_new_results_are_no_circles() {
 }
 
 #[test]
-fn a_contradicted_early_read_runs_again_and_only_the_last_counts() {
+fn contradicted_early_read_reruns_and_only_the_last_counts() {
     let scripted = check(
         r#"tools r:read; eager
          open A r
@@ -970,7 +970,7 @@ fn a_contradicted_early_read_runs_again_and_only_the_last_counts() {
 }
 
 #[test]
-fn beside_fragments_that_no_call_owns_only_what_reads_runs() {
+fn orphaned_arguments_block_calls_with_side_effects() {
     let scripted = check(
         r#"tools r:read:poller w:write x:external k:idempotent; ask
          open A r
@@ -1028,10 +1028,10 @@ fn beside_fragments_that_no_call_owns_only_what_reads_runs() {
     assert_eq!(scripted.started.len(), 2, "{:?}", scripted.started);
 }
 
-// --- what is not text and not a call ---
+// --- content other than text and calls ---
 
 #[test]
-fn refusals_pictures_sound_and_sources_are_kept() {
+fn refusals_images_audio_and_citations_become_blocks() {
     use throughline_engine::fold::MessageBlock;
     use throughline_wire::{HostedTool, Media, StepEvent};
     let mut scripted = ScriptedTurn::run("tools t:read\ntext a");
@@ -1074,7 +1074,7 @@ fn refusals_pictures_sound_and_sources_are_kept() {
 }
 
 #[test]
-fn provider_state_is_kept_beside_the_log_and_echoed() {
+fn provider_state_is_echoed_and_not_in_the_log() {
     use throughline_wire::{Dialect, ProviderState, StepEvent};
     let mut scripted = ScriptedTurn::run("tools t:read\ntext a\nopen A t\nseal A {}\nok A 1");
     let state = ProviderState { dialect: Dialect::Anthropic, value: serde_json::json!({"signature": "s"}) };
@@ -1090,7 +1090,7 @@ fn provider_state_is_kept_beside_the_log_and_echoed() {
 // --- limits --- each with its test
 
 #[test]
-fn every_limit_of_a_turn_holds() {
+fn limits_of_calls_progress_problems_and_output_hold() {
     use throughline_engine::EventKind;
     use throughline_wire::{ProblemKind, StepEvent, StepProblem};
     let mut setup = script::setup("tools t:read; parallel; barrier; iterations 50");
@@ -1119,9 +1119,9 @@ fn every_limit_of_a_turn_holds() {
     assert!(reported[1].contains("calls_per_turn_max"), "{reported:?}");
 }
 
-/// Each request of the turn says it again, also one that is tried anew.
+/// Each request of the turn reports it again, also a retried one.
 #[test]
-fn what_is_left_out_of_requests_is_named_once_a_turn() {
+fn left_out_request_parts_are_reported_once_per_turn() {
     use throughline_engine::EventKind;
     use throughline_wire::{ProblemKind, StepEvent, StepProblem};
     let mut scripted = ScriptedTurn::new(script::setup("tools t:read"));
@@ -1135,7 +1135,7 @@ fn what_is_left_out_of_requests_is_named_once_a_turn() {
         scripted.line(line);
     }
     left_out(&mut scripted, ProblemKind::ToolsLeftOut, "t");
-    // Another upstream may be asked by now.
+    // Another upstream may be in use by now.
     left_out(&mut scripted, ProblemKind::SettingsLeftOut, "seed, thinking");
     left_out(&mut scripted, ProblemKind::SettingsLeftOut, "seed");
     let named = scripted.log.iter().filter_map(|event| match &event.kind {
@@ -1147,7 +1147,7 @@ fn what_is_left_out_of_requests_is_named_once_a_turn() {
 }
 
 #[test]
-fn a_provider_may_pause_a_few_times() {
+fn provider_pauses_are_limited_per_turn() {
     let mut setup = script::setup("tools t:read");
     setup.limits.pauses_max = 2;
     let mut scripted = ScriptedTurn::new(setup);
@@ -1159,7 +1159,7 @@ fn a_provider_may_pause_a_few_times() {
     assert_eq!(scripted.requests.len(), 3);
 }
 
-// --- what the user says in mid-turn ---
+// --- messages of the user during the turn ---
 
 /// The texts of a request's messages: `user …`, or `step …` with its outcomes.
 fn history(scripted: &ScriptedTurn) -> Vec<String> {
@@ -1176,9 +1176,9 @@ fn history(scripted: &ScriptedTurn) -> Vec<String> {
         .collect()
 }
 
-// After all outcomes, before the next model call; nothing stands between a call and its outcome.
+// After all outcomes, before the next model call; nothing separates a call from its outcome.
 #[test]
-fn a_message_is_taken_in_when_the_step_and_its_calls_are_over() {
+fn steering_message_is_delivered_after_the_step_and_calls() {
     let scripted = check(
         r#"tools weather:read note:write; parallel; ask
          text let me see
@@ -1232,9 +1232,9 @@ fn a_message_is_taken_in_when_the_step_and_its_calls_are_over() {
     assert_eq!(message.text(), "let me see\n\n20 °C", "it is no answer");
 }
 
-// The model would have stopped; the turn goes on with a step that does not count as a round of tools.
+// The model would have stopped; the turn continues with a step that does not count as a round of tools.
 #[test]
-fn a_message_gets_a_step_of_its_own_if_the_model_would_have_stopped() {
+fn steering_message_after_the_last_step_starts_another() {
     let scripted = check(
         r#"tools weather:read; iterations 1
          text done
@@ -1272,9 +1272,9 @@ fn a_message_gets_a_step_of_its_own_if_the_model_would_have_stopped() {
 
 // What waits for the end, came in the last step, or was taken back is in no event and in no history.
 #[test]
-fn what_is_not_taken_in_is_handed_back() {
+fn undelivered_messages_are_returned_at_the_end() {
     let table = [
-        // script, what is left
+        // script, messages that are left
         ("say a\ntext x\ncut", "a"),
         ("later a\nsay b\ntext x\nfinish stop\ntext y\nfinish stop", "a"),
         ("say a\nunsay 1\ntext x\nfinish stop", ""),
@@ -1286,7 +1286,7 @@ fn what_is_not_taken_in_is_handed_back() {
         ("open A r\nseal A {}\nok A 1\nfinish tool_calls\nsay a\ntext x\nfinish stop", "a"),
         // stopped by the user
         ("say a\ntext x\ncancel", "a"),
-        // nothing said
+        // no message
         ("say\ntext x\nfinish stop", ""),
         ("later a\nlater b\nlater c\nlater d\ntext x\nfinish stop", "a b c"),
     ];
@@ -1309,7 +1309,7 @@ fn what_is_not_taken_in_is_handed_back() {
 
 // A reply that the provider paused, or that a crash cut, is not interrupted by a message.
 #[test]
-fn a_message_waits_for_the_whole_of_a_paused_reply() {
+fn steering_message_waits_until_a_paused_reply_ends() {
     check(
         "tools r:read
          text half
@@ -1333,7 +1333,7 @@ fn a_message_waits_for_the_whole_of_a_paused_reply() {
     );
 }
 
-// --- what a running tool asks ---
+// --- questions of a running tool ---
 
 const ASKING: &str = "tools sign:read weather:read; parallel
     open A sign
@@ -1341,9 +1341,9 @@ const ASKING: &str = "tools sign:read weather:read; parallel
     finish tool_calls
     asks A your name?";
 
-// A person's answer goes back to the tool, once; the call goes on and the card runs again.
+// A person's answer is sent to the tool, once; the call continues and its card shows it running again.
 #[test]
-fn a_running_tool_asks_and_is_told() {
+fn elicitation_of_a_running_tool_returns_the_answer() {
     use throughline_engine::{CallStatus, QuestionKind};
     let begin = "step 1 m try 1
          use A sign
@@ -1378,16 +1378,16 @@ fn a_running_tool_asks_and_is_told() {
             end completed"#
         ),
     );
-    // The time that a person took is a person's, not the tool's.
+    // The time that a person took is charged to the person, not to the tool.
     let stats = scripted.message().stats.expect("totals");
     let spent: Vec<(String, u64)> =
         stats.segments.iter().map(|segment| (script::word(&segment.kind), segment.ms)).collect();
     assert_eq!(spent, [("approval_wait".to_owned(), 700), ("tool".to_owned(), 300)]);
 }
 
-// Every question ends, and its tool is told exactly once.
+// Every question ends, and its tool gets exactly one answer.
 #[test]
-fn a_question_ends_in_one_way() {
+fn elicitation_is_resolved_once_however_it_ends() {
     let table = [
         // what happens, the end of the log
         ("decline A", "answered A decline by user; ! tell A 1 decline"),
@@ -1399,13 +1399,13 @@ fn a_question_ends_in_one_way() {
         ("ok A done", "answered A cancel by end; result A success done; step 2 m try 1; ! tell A 1 cancel"),
         ("cancel A", "answered A cancel by cancel; ! tell A 1 cancel; ! cancel A 1"),
         ("cancel", "notice stopped; answered A cancel by stop; ! tell A 1 cancel; ! cancel A 1"),
-        // a second one beside it
+        // a second one during the first
         (
             "deny-and-stop A",
             "notice stopped; answered A decline by user and stop; ! tell A 1 decline; ! cancel A 1",
         ),
         ("asks A and your age?", "! tell A 2 cancel"),
-        // a tool that is being stopped asks nobody
+        // a tool that is being stopped cannot ask
         (
             "cancel A\nasks A really?",
             "answered A cancel by cancel; ! tell A 1 cancel; ! cancel A 1; ! tell A 2 cancel",
@@ -1421,7 +1421,7 @@ fn a_question_ends_in_one_way() {
         lines.lines().for_each(|line| scripted.line(line));
         assert_eq!(scripted.lines[before..].join("; "), expected, "{lines}");
     }
-    // An address to be opened is approved by whoever opened it.
+    // An address is approved by the person who opened it.
     let scripted = ScriptedTurn::run(&format!("{} at https://example.org/sign\napprove A", ASKING));
     assert_eq!(scripted.lines.last().map(String::as_str), Some("! tell A 1 accept"));
     // A contradiction of the arguments takes the question back with the start.
@@ -1431,9 +1431,9 @@ fn a_question_ends_in_one_way() {
     assert_eq!(end, "answered A cancel by reset; reset A; ! tell A 1 cancel; ! cancel A 1");
 }
 
-// Nobody is there: the tool is told at once, and no person sees a question.
+// No person can be asked: the tool is answered immediately, and no question is shown.
 #[test]
-fn a_question_to_nobody_is_declined() {
+fn elicitation_without_an_approver_is_declined() {
     let script = ASKING.replace("; parallel", "; nobody");
     let scripted = ScriptedTurn::run(&script);
     assert_eq!(scripted.lines.last().map(String::as_str), Some("! tell A 1 decline"));
@@ -1441,7 +1441,7 @@ fn a_question_to_nobody_is_declined() {
 }
 
 #[test]
-fn a_tool_may_ask_so_often_and_no_more() {
+fn elicitations_per_call_are_limited() {
     let mut setup = script::setup("tools sign:read; eager");
     setup.limits.questions_per_call_max = 2;
     let mut scripted = ScriptedTurn::new(setup);
@@ -1451,9 +1451,9 @@ fn a_tool_may_ask_so_often_and_no_more() {
     assert_eq!(scripted.lines[scripted.lines.len() - 2..], ["problem questions_limit", "! tell A 3 cancel"]);
 }
 
-// Time stands still while a person is asked, up to a limit.
+// The time limit is paused while a person is asked, up to a limit.
 #[test]
-fn the_time_limit_stands_still_while_a_person_is_asked() {
+fn tool_timeout_is_paused_during_an_elicitation() {
     // The tool may run 30 s, and has 5 s more to say so.
     let table = [
         // what happens with the question open from 10 s on, when the machine gives the tool up
@@ -1482,11 +1482,11 @@ fn the_time_limit_stands_still_while_a_person_is_asked() {
     }
 }
 
-// --- what a connected client runs ---
+// --- calls that a connected client runs ---
 
 // The first answer in time wins.
 #[test]
-fn a_client_answers_once() {
+fn first_client_result_wins() {
     let scripted = check(
         r#"tools face:cosmetic:client; eager
          open A face
@@ -1511,12 +1511,12 @@ fn a_client_answers_once() {
     assert_eq!(card.output_value, Some(serde_json::json!({"shown": "smile"})));
 }
 
-// What took effect is on the card and told to the model.
+// The effect that the client reports is on the card and sent to the model.
 #[test]
-fn what_a_client_says_is_what_the_model_is_told() {
+fn client_result_is_reported_to_the_model() {
     use throughline_engine::ClientCallState;
     let table = [
-        // answer, told, status
+        // answer, text for the model, status
         (r#"{"status":"success"}"#, "Done; the tool returned no text.", "success"),
         (r#"{"status":"success","output":"waved"}"#, "waved", "success"),
         (r#"{"status":"success","applied":true}"#, "The client applied it.", "success"),
@@ -1548,9 +1548,9 @@ fn what_a_client_says_is_what_the_model_is_told() {
     }
 }
 
-// What is waited for is said once it is long enough to be noticed.
+// A wait is reported once it is long enough to be noticed.
 #[test]
-fn a_silent_upstream_and_a_silent_client_are_told() {
+fn silent_upstream_and_client_are_reported_as_waiting() {
     let reasons = |script: &str| -> Vec<throughline_engine::WaitReason> {
         let scripted = ScriptedTurn::run(script);
         let reasons = scripted.log.iter().filter_map(|event| match &event.kind {
@@ -1585,9 +1585,9 @@ fn a_silent_upstream_and_a_silent_client_are_told() {
     assert_eq!(reasons(&format!("{waits}\n{answered}\ntimer elsewhere")), [], "it has answered");
 }
 
-// A client that never answers may have done what it was asked: its end is unknown, and what comes later is refused.
+// A client that never answers may have run the call: its outcome is unknown, and a later answer is refused.
 #[test]
-fn a_client_that_does_not_answer_is_gone() {
+fn client_write_without_an_answer_ends_as_unknown() {
     use throughline_engine::ClientCallState;
     let scripted = check(
         r#"tools page:write:client; approve
@@ -1624,7 +1624,7 @@ fn a_client_that_does_not_answer_is_gone() {
 
 // Nothing is lost by asking again for what has no effects, so it is no more than late.
 #[test]
-fn a_client_that_only_looks_and_does_not_answer_is_late() {
+fn client_timeout_outcome_depends_on_the_effect() {
     use throughline_engine::ClientCallState;
     for (effect, status) in [
         ("pure", "timed_out"),
@@ -1644,9 +1644,9 @@ fn a_client_that_only_looks_and_does_not_answer_is_late() {
     }
 }
 
-// Without a client nothing is offered, and the model knows at once.
+// Without a client nothing is offered, and the model learns it immediately.
 #[test]
-fn without_a_client_a_call_does_not_start() {
+fn client_call_without_a_client_is_not_started() {
     use throughline_engine::ClientCallState;
     let scripted =
         ScriptedTurn::run("tools page:write:nobody; approve\nopen A page\nseal A {}\nfinish tool_calls");
@@ -1663,7 +1663,7 @@ fn without_a_client_a_call_does_not_start() {
 
 // An answer to a start that was contradicted is not one to the next start.
 #[test]
-fn an_answer_belongs_to_its_start() {
+fn client_result_of_an_earlier_attempt_is_ignored() {
     let mut scripted = ScriptedTurn::run(
         r#"tools face:cosmetic:client; eager
         open A face
@@ -1681,7 +1681,7 @@ fn an_answer_belongs_to_its_start() {
 
 // The wait survives a restart: the same offer again, the rest of the time, one answer.
 #[test]
-fn a_client_is_still_asked_after_a_restart() {
+fn client_call_is_offered_again_after_a_restart() {
     let script = r#"tools page:write:client; approve; continue
         open A page
         seal A {}

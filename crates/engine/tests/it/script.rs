@@ -37,7 +37,7 @@ use throughline_wire::{
     Usage, UserPart, WireName,
 };
 
-/// A turn with everything that came out of it.
+/// A turn with all of its output.
 pub struct ScriptedTurn {
     pub turn: Turn,
     pub now: UnixMillis,
@@ -53,7 +53,7 @@ pub struct ScriptedTurn {
     invalid: BTreeMap<String, String>,
     /// Tools that their client declares otherwise by now; `None` = no more.
     declared: BTreeMap<ToolName, Option<String>>,
-    /// Checks that take their time: whose, and which once it was asked for.
+    /// Slow checks: by label, and the input to answer once it was requested.
     slow: BTreeMap<String, Option<TurnInput>>,
     model: (u32, u32),
     /// Messages sent in mid-turn.
@@ -64,7 +64,7 @@ pub struct ScriptedTurn {
     pub checks: Vec<String>,
     /// Starts of tools: label and argument text.
     pub started: Vec<(String, String)>,
-    /// Questions that tools asked.
+    /// Number of questions that tools asked.
     questions: u64,
     /// Called after each input, with the log so far.
     pub after: Option<fn(&ScriptedTurn)>,
@@ -410,7 +410,7 @@ impl ScriptedTurn {
         }
     }
 
-    /// The last question that a call asked.
+    /// Last question that a call asked.
     fn asked(&self, label: &str) -> ApprovalId {
         let id = self.current(label);
         let asked = self.log.iter().rev().find_map(|event| match &event.kind {
@@ -450,7 +450,7 @@ impl ScriptedTurn {
         self.running.iter().rev().find(|(call, _)| *call == id).cloned().unwrap_or((id, 1))
     }
 
-    /// The call a label means: the last one that took its place.
+    /// The call with a label: the last one that replaced it.
     fn current(&self, label: &str) -> CallId {
         let mut id = self.labels[label].clone();
         for event in &self.log {
@@ -502,7 +502,8 @@ impl ScriptedTurn {
         self.apply(TurnInput::Timer { id: id.clone() });
     }
 
-    /// Fires the timers of running tools, in order, until none is left that changes anything; says when the last was due.
+    /// Fires the timers of running tools, in order, until none is left that changes anything; returns the
+    /// time of the last.
     pub fn fire_tool_timers(&mut self) -> UnixMillis {
         let mut fired = 0;
         while let Some(at) = self.timers.iter().position(|(_, id)| matches!(id, TimerId::Tool { .. }))
@@ -516,12 +517,12 @@ impl ScriptedTurn {
         fired
     }
 
-    /// Another process takes over from what the log holds.
+    /// A takeover by another process, from the log.
     pub fn restarted(&self, script: &str, epoch: u64) -> Self {
         self.restarted_with(script, epoch, |_| {})
     }
 
-    /// The same; `meanwhile` happens before the new process looks at anything.
+    /// A takeover; `meanwhile` happens before the new process checks anything.
     pub fn restarted_with(&self, script: &str, epoch: u64, meanwhile: impl FnOnce(&mut Self)) -> Self {
         let words = script.lines().next().unwrap_or_default();
         let mut scripted = Self::new(setup(words));
@@ -617,7 +618,7 @@ impl ScriptedTurn {
         char::from(b'A' + ordinal.saturating_sub(1)).to_string()
     }
 
-    /// One event as a line; those that are always there and say nothing new are left out.
+    /// One event as a line; fields that are always present and add nothing are left out.
     fn render(&self, event: &Event) -> Option<String> {
         let id = self.label(event.tool_id.as_ref());
         Some(match &event.kind {

@@ -20,7 +20,7 @@ fn take_over(
 }
 
 #[test]
-fn a_write_that_was_running_is_unknown_and_never_runs_again() {
+fn interrupted_write_is_unknown_and_is_not_rerun() {
     let setup = "tools w:write r:read; parallel; approve; continue";
     let scripted = ScriptedTurn::run(&format!(
         "{setup}\nopen A w\nseal A {{}}\nopen B r\nseal B {{}}\nfinish tool_calls"
@@ -41,7 +41,7 @@ fn a_write_that_was_running_is_unknown_and_never_runs_again() {
 }
 
 #[test]
-fn a_lost_reply_is_taken_back_and_asked_for_again() {
+fn interrupted_reply_is_discarded_and_requested_again() {
     let setup = "tools w:write; continue";
     let scripted = ScriptedTurn::run(&format!("{setup}\nthink hm\ntext so far\nopen A w\nargs A {{\"half"));
     let (turn, out) = take_over(&scripted, setup);
@@ -61,7 +61,7 @@ fn a_lost_reply_is_taken_back_and_asked_for_again() {
 }
 
 #[test]
-fn a_turn_is_taken_over_three_times_and_then_ended() {
+fn turn_is_interrupted_at_the_fourth_takeover() {
     let setup = "tools w:write; continue";
     let scripted = ScriptedTurn::run(&format!("{setup}\ntext so far"));
     let mut log = scripted.log.clone();
@@ -82,7 +82,7 @@ fn a_turn_is_taken_over_three_times_and_then_ended() {
 }
 
 #[test]
-fn without_continue_the_turn_ends_as_interrupted() {
+fn taken_over_turn_without_continue_is_interrupted() {
     let setup = "tools w:write; approve";
     let scripted = ScriptedTurn::run(&format!("{setup}\nopen A w\nseal A {{}}\nfinish tool_calls"));
     let (turn, out) = take_over(&scripted, setup);
@@ -95,7 +95,7 @@ fn without_continue_the_turn_ends_as_interrupted() {
 }
 
 #[test]
-fn a_question_survives_a_takeover() {
+fn pending_approval_survives_a_takeover() {
     let setup = "tools w:write; continue";
     let scripted = ScriptedTurn::run(&format!("{setup}\nopen A w\nseal A {{}}\nfinish tool_calls"));
     let (mut turn, out) = take_over(&scripted, setup);

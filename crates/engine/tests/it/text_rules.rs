@@ -1,4 +1,5 @@
-//! Text rules: what people are shown and what the model is told. Texts arrive in pieces, and any split gives the same.
+//! Text rules for the text shown to people and the text sent to the model. Texts arrive in pieces, and any
+//! split gives the same.
 
 use crate::script::{ScriptedTurn, setup, start};
 use proptest::prelude::*;
@@ -34,7 +35,7 @@ fn run(rules: Vec<TextRule>, script: &str) -> ScriptedTurn {
     scripted
 }
 
-/// The shown form of the pieces of a reply, each delta by itself.
+/// Shown form of a reply that arrives in these pieces, one entry per delta.
 fn deltas(rules: &[TextRule], pieces: &[&str]) -> Vec<String> {
     let mut scripted = run(rules.to_vec(), "");
     for piece in pieces {
@@ -61,7 +62,7 @@ fn last_step(request: &ModelRequest) -> &throughline_wire::ClosedStep {
 }
 
 #[test]
-fn only_what_may_still_be_hidden_is_held_back() {
+fn only_text_that_may_still_match_is_held_back() {
     let rules = [hide(r"(?s)<secret>.*?</secret>\s?", "shown")];
     assert_eq!(
         deltas(&rules, &["Well <b>", "so</b> <sec", "ret>no", "body</secr", "et> reads", " this."]),
@@ -78,7 +79,7 @@ fn only_what_may_still_be_hidden_is_held_back() {
 }
 
 #[test]
-fn the_log_has_both_texts_and_the_model_is_told_its_own() {
+fn shown_and_model_texts_are_logged_separately() {
     let rules = vec![hide(r"\[mood:\w+\] ?", "shown"), replace("Paris", "P.", "model")];
     let scripted = run(
         rules,
@@ -118,7 +119,7 @@ fn scripted_setup(scripted: &ScriptedTurn) -> throughline_engine::TurnSetup {
 }
 
 #[test]
-fn what_is_echoed_to_an_upstream_follows_the_rules_of_the_model() {
+fn model_rules_apply_to_text_in_provider_state() {
     let mut scripted = run(vec![replace("old", "new", "model")], "tools weather:read; barrier");
     scripted.line("text old news");
     let content = json!({"content": [
@@ -138,7 +139,7 @@ fn what_is_echoed_to_an_upstream_follows_the_rules_of_the_model() {
 }
 
 #[test]
-fn results_of_tools_and_messages_of_users_have_their_own_rules() {
+fn tool_results_follow_only_rules_for_tools() {
     let tool = |target: &str, pattern: &str| {
         rule(json!({"pattern": pattern, "replace": "#", "in": target, "target_roles": ["tool"]}))
     };
@@ -161,7 +162,7 @@ fn results_of_tools_and_messages_of_users_have_their_own_rules() {
 }
 
 #[test]
-fn the_reason_of_a_failure_and_of_an_unknown_end_have_the_rules_of_what_tools_say() {
+fn tool_rules_apply_to_failure_and_unknown_reasons() {
     let tool = |target: &str, pattern: &str| {
         rule(json!({"pattern": pattern, "replace": "#", "in": target, "target_roles": ["tool"]}))
     };
@@ -187,7 +188,7 @@ fn the_reason_of_a_failure_and_of_an_unknown_end_have_the_rules_of_what_tools_sa
 }
 
 #[test]
-fn a_stop_shows_and_records_what_was_held_back() {
+fn cancel_shows_held_back_text_that_did_not_match() {
     let scripted = run(vec![hide("<x>.*</x>", "shown")], "\ntext a <x>b\ncancel");
     assert_eq!(scripted.message().text(), "a <x>b", "it is no match, and never will be one");
     let scripted = run(vec![hide("<x>.*</x>", "shown")], "\ntext a <x>b</x>\ncancel");
@@ -195,7 +196,7 @@ fn a_stop_shows_and_records_what_was_held_back() {
 }
 
 #[test]
-fn a_crash_inside_a_hidden_text_shows_nothing_of_it() {
+fn crash_inside_hidden_text_does_not_reveal_it() {
     let rules = vec![hide(r"<x>.*</x>", "shown")];
     let scripted = run(rules, "continue\ntext a <x>b");
     let mut setup = scripted_setup(&scripted);
@@ -211,7 +212,7 @@ fn a_crash_inside_a_hidden_text_shows_nothing_of_it() {
 // --- limits ---
 
 #[test]
-fn a_mistake_in_a_rule_names_its_field_and_a_way_out() {
+fn invalid_text_rule_error_names_a_remedy() {
     let error = |settings: Value| serde_json::from_value::<TextRule>(settings).unwrap_err().to_string();
     let with = |pattern: &str| error(json!({"pattern": pattern, "hide": true, "in": "shown"}));
     for (message, says) in [
@@ -241,7 +242,7 @@ fn a_mistake_in_a_rule_names_its_field_and_a_way_out() {
 }
 
 #[test]
-fn what_is_held_back_too_long_is_withheld_with_all_that_follows() {
+fn text_held_back_beyond_the_limit_is_withheld() {
     let rules = [hide("(?s)<x>.*</x>", "shown")];
     let held = "y".repeat(TEXT_RULE_HELD_BYTES_MAX - "<x>".len());
     assert_eq!(whole(&rules, &format!("a <x>{held}")), format!("a <x>{held}"), "at the limit, and no match");
@@ -252,7 +253,7 @@ fn what_is_held_back_too_long_is_withheld_with_all_that_follows() {
 }
 
 #[test]
-fn a_rule_adds_so_much_and_then_leaves_out() {
+fn text_added_by_replacements_is_limited() {
     let replacement = "z".repeat(1_025);
     let rules = [replace("a", &replacement, "shown")];
     let fits = TEXT_RULE_ADDED_BYTES_MAX / 1_024;
@@ -261,8 +262,8 @@ fn a_rule_adds_so_much_and_then_leaves_out() {
 }
 
 #[test]
-fn a_pattern_that_looks_ahead_again_and_again_comes_to_an_end() {
-    // After each `a` everything is read in vain for a `!`.
+fn repeated_lookahead_reads_are_bounded() {
+    // After each `a` the whole rest is read without finding a `!`.
     let text = "a".repeat(TEXT_RULE_HELD_BYTES_MAX);
     let shown = whole(&[replace("a.*!|a", "b", "shown")], &text);
     let done = shown.strip_suffix(TEXT_WITHHELD).expect("the rest is withheld");
@@ -317,7 +318,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_split_of_the_stream_shows_what_the_rules_make_of_the_whole(
+    fn text_rules_give_the_same_result_for_any_split(
         text in texts(),
         chosen in prop::collection::vec((0..PATTERNS.len(), prop_oneof![Just("<$0>"), Just(""), Just("a"), Just("x$1")]), 1..4),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
@@ -334,7 +335,7 @@ proptest! {
         let pieces: Vec<&str> = ends.windows(2).map(|pair| &text[pair[0]..pair[1]]).collect();
         let shown = deltas(&rules, &pieces);
         prop_assert_eq!(shown.concat(), expected.clone());
-        // What was shown was never too much: each delta is part of the result.
+        // No shown text was premature: each delta is part of the result.
         let mut so_far = String::new();
         for delta in shown {
             so_far.push_str(&delta);
@@ -344,7 +345,7 @@ proptest! {
 }
 
 #[test]
-fn the_models_text_comes_right_before_the_result() {
+fn model_text_is_logged_right_before_the_tool_result() {
     let tool_rule = rule(json!({"pattern": "pw", "hide": true, "in": "shown", "target_roles": ["tool"]}));
     let scripted = run(
         vec![tool_rule],

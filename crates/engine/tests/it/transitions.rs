@@ -168,7 +168,7 @@ fn inputs() -> Vec<(&'static str, TurnInput)> {
 fn follows(script: &str, input: TurnInput) -> String {
     let mut scripted = ScriptedTurn::run(script);
     let mut out = TurnOutput::default();
-    // No timer comes at once.
+    // No timer fires immediately.
     let later = if let TurnInput::Timer { .. } = input { 2_000 } else { 0 };
     scripted.turn.apply(input, scripted.now + later, &mut out);
     let mut words: Vec<String> = Vec::new();
@@ -186,7 +186,7 @@ fn follows(script: &str, input: TurnInput) -> String {
 }
 
 #[test]
-fn every_input_in_every_phase() {
+fn every_input_in_every_phase_matches_the_table() {
     let mut table = String::new();
     for (phase, script) in PHASES {
         table.push_str(&format!("{phase}\n"));

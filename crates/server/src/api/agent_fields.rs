@@ -1,7 +1,7 @@
-//! The fields of an agent for whoever shows them as a form: what each is called, what it does, what may be said, and what
-//! holds where nothing is. In the languages of the page, side by side, so that none lacks a word.
+//! The fields of an agent for a form: label, description, allowed values, and the default. All languages of
+//! the page are in one table, so that no text is missing in one of them.
 //!
-//! A field of the configuration that has no row here fails a test: `every_field_of_an_agent_is_described`.
+//! A field of the configuration that has no row here fails a test: `agent_fields_describe_every_setting_and_choice`.
 
 use self::FieldKind::{Choice, Json, Lines, Long, Model, Number, Switch};
 use crate::error::ApiError;
@@ -114,7 +114,7 @@ fn field_groups(language: UserLanguage, defaults: &Value) -> Vec<FieldGroupInfo>
     FIELD_GROUPS.iter().map(part).collect()
 }
 
-/// A sentence in every language that there is.
+/// A sentence in every language of the page.
 struct LocalizedText(&'static str, &'static str);
 
 impl LocalizedText {
@@ -155,7 +155,7 @@ struct FieldRow {
 }
 
 impl FieldRow {
-    /// As its name says.
+    /// Unit of the value, from the suffix of the field's name.
     fn unit(&self) -> Option<&'static str> {
         let name = self.path.rsplit('.').next().unwrap_or_default();
         match self.kind {
@@ -559,7 +559,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn no_language_lacks_a_word() {
+    fn field_labels_have_both_languages_and_unique_paths() {
         for part in FIELD_GROUPS {
             assert!(!part.label.0.is_empty() && !part.label.1.is_empty(), "{}", part.name);
             assert_eq!(part.help.0.is_empty(), part.help.1.is_empty(), "{}", part.name);

@@ -41,7 +41,7 @@ pub(super) struct PreviewAgent {
     pub text: Option<ExampleText>,
 }
 
-/// Longest text of a preview, in bytes: a page of many answers, and no work that anybody notices.
+/// Maximum length of a preview's text, in bytes: a page of many answers, computed without noticeable delay.
 const PREVIEW_TEXT_BYTES_MAX: usize = 64 << 10;
 
 /// A hypothetical text.

@@ -251,7 +251,7 @@ pub(crate) struct PromptQuery {
     protocol: Option<String>,
 }
 
-/// The same mistake as in the file, at the field of the request.
+/// The mistake that the configuration file would have, at the field of the request.
 pub(super) fn invalid_agent(error: FieldError) -> ApiError {
     let path = match error.path.as_str() {
         "" => SETTINGS_FIELD.to_owned(),
@@ -500,7 +500,7 @@ async fn save_agent(
     }
 }
 
-/// Makes this the model of a stored agent. If there is none of the name, it becomes a copy of the one that answers by default.
+/// Sets the model of a stored agent. If none has this name, a copy of the default agent is stored under it.
 pub(super) async fn set_model(
     state: &AppState,
     principal: &Principal,
@@ -603,7 +603,7 @@ async fn update_toggles(
     for (tool, switch) in body.tools {
         let toggles =
             throughline::tools::ToolToggles::default().set(tool.clone(), throughline::tools::ToolToggle::On);
-        // Taking a switch away is right even if its tool is gone.
+        // A toggle can be removed even if its tool no longer exists.
         if switch.is_some() && !registry.unknown_toggles(&toggles).is_empty() {
             let what = format!("no tool and no group is called `{tool}` now");
             return Err(ApiError::bad_request("unknown_tool", what).param(format!("tools.{tool}")));

@@ -1,4 +1,4 @@
-//! Answers to the questions of a turn: whether a call may run, and what a running tool asks.
+//! Answers to the questions of a turn: approvals of calls, and elicitations of running tools.
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
@@ -22,7 +22,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Records read at once to find a question.
+/// Records per read when searching for a question.
 const RECORDS_PER_READ: usize = 1_024;
 
 /// `/v1/turns/{turn_id}/approvals/…`.
@@ -223,7 +223,7 @@ pub(crate) async fn resolve_approval(
 
 impl ResolveApproval {
     /// # Errors
-    /// 400: it says something about one call, and is to answer all.
+    /// 400: a field is set that applies to one call only, while the answer is for all calls.
     fn check_answers_all(&self) -> Result<(), ApiError> {
         let of_one = [
             ("arguments", self.arguments.is_some()),
@@ -237,10 +237,10 @@ impl ResolveApproval {
             .remedy("answer each question by its id, or leave the field out"))
     }
 
-    /// As the library takes it.
+    /// The answer in the form that the library takes.
     ///
     /// # Errors
-    /// 400: what is to be remembered contradicts itself, or an approval is to stop the turn.
+    /// 400: the memory settings contradict each other, or an approval is to stop the turn.
     pub(crate) fn into_answer(self) -> Result<ApprovalResponse, ApiError> {
         if self.stop && self.decision == ApprovalDecision::Approve {
             let message = "`stop` ends the turn with a denial; an approved call would not run in it";
@@ -295,7 +295,7 @@ async fn answer_all(
     turn: &TurnId,
     body: ResolveApproval,
 ) -> Result<(StatusCode, axum::Json<ApprovalAck>), ApiError> {
-    // Those that are open now are told by their events; that the turn has just ended is no failure.
+    // The events report which questions were open; a turn that has just ended is no error.
     if control.answer_all_with(body.into_answer()?).await == CommandAck::TurnEnded {
         turn_log::check_end(log, turn).await?;
     }

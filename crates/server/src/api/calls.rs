@@ -1,4 +1,4 @@
-//! Calls of a running turn: stop one, or answer one that the caller was asked to run.
+//! Calls of a running turn: cancel one, or answer one that a client runs.
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
@@ -48,7 +48,7 @@ pub(crate) struct CallAck {
 }
 
 impl CallResult {
-    /// As the library takes it.
+    /// The answer in the form that the library takes.
     pub(crate) fn into_answer(self) -> ClientAnswer {
         ClientAnswer { status: self.status, output: self.output, applied: self.applied }
     }

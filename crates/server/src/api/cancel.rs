@@ -44,7 +44,7 @@ pub(crate) async fn cancel_turn(
     let Some(control) = turn_state.into_control(turn)? else { return Ok(()) };
     match control.cancel().await {
         CommandAck::Accepted => Ok(()),
-        // If it ended a moment ago, that is what its events say.
+        // The log tells whether the turn ended a moment ago.
         CommandAck::TurnEnded => turn_log::check_end(&*state.log, turn).await,
     }
 }

@@ -58,7 +58,7 @@ async fn declare_tools(
 ) -> Result<axum::Json<ToolDeclaration>, ApiError> {
     check_client_id(&client_id)?;
     let tools = body.tools.len();
-    // Nothing comes by this connection: it is lost at once, and its time begins to run.
+    // This connection receives no calls: it is dropped immediately, so that the grace period begins.
     drop(
         state
             .app
@@ -80,7 +80,7 @@ pub(crate) fn check_client_id(client_id: &str) -> Result<(), ApiError> {
     }
 }
 
-/// Why tools cannot be declared.
+/// The error of a declaration that is not accepted.
 pub(crate) fn declaration_error(error: ClientError) -> ApiError {
     let message = error.to_string();
     match error {

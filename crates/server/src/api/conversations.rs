@@ -565,7 +565,7 @@ async fn delete(
     }
     match outcome {
         RemovalOutcome::Removed(removed) => {
-            // What stays behind of a blob costs room and nothing else: the sweep at the next start finds it.
+            // A blob that remains only costs disk space: the sweep at the next start finds it.
             if let Err(error) = state.blobs.collect(&*state.catalog, &removed.blobs).await {
                 tracing::warn!(%error, "blobs of a deleted conversation were not removed");
             }

@@ -171,7 +171,7 @@ async fn recording_body(
 ) -> Result<(Vec<u8>, Option<RequestMemory>), ApiError> {
     let memory = request.extensions().get::<RequestMemory>().cloned();
     let kind = request.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    // An empty recording is explained, but a request that says of no body what it is has forgotten it.
+    // An empty recording is valid, but a request without any description of its body is a mistake.
     let has_kind = kind.is_some();
     let text = if kind.is_some_and(|kind| kind.starts_with("multipart/form-data")) {
         recording_of_form(request, state).await?

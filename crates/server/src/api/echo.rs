@@ -1,4 +1,4 @@
-//! A WebSocket that says back what it is told: what conformance suites talk to. Only with the feature `test-routes`.
+//! A WebSocket that echoes its messages, for conformance suites. Only with the feature `test-routes`.
 
 use crate::state::AppState;
 use axum::extract::ws::{Message, WebSocket, WebSocketUpgrade};
@@ -6,7 +6,7 @@ use axum::response::Response;
 use axum::routing::get;
 use utoipa_axum::router::OpenApiRouter;
 
-/// As large as Autobahn's largest message.
+/// Length of Autobahn's largest message, in bytes.
 const MESSAGE_BYTES_MAX: usize = 32 << 20;
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {

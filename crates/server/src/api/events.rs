@@ -109,7 +109,7 @@ pub(crate) fn canceller_of(connection: Option<Extension<ConnectionInfo>>) -> Arc
 fn resume_from(query: &EventsQuery, headers: &HeaderMap) -> Result<ResumeFrom, ApiError> {
     let last = match headers.get("last-event-id") {
         None => None,
-        // Refused also where something else comes first: whoever sends it has lost count.
+        // Refused even if the query has another cursor: such a client has lost its position.
         Some(id) => {
             let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
             Some(id.ok_or_else(|| {
@@ -138,7 +138,8 @@ pub(crate) fn event_stream(hub: &Hub, viewer: Viewer, canceller: Arc<ConnectionC
         match next_frame(&mut viewer, &meter).await {
             Ok(Some(frame)) => Some((Ok(frame), Some((viewer, meter, None)))),
             Ok(None) => None,
-            // A stream that breaks off is seen to be cut; one that is closed without its last event might be taken for whole.
+            // An aborted stream is recognized as broken; one that is closed without its last event might be
+            // taken for complete.
             Err(error) => Some((Err(error), None)),
         }
     });
@@ -185,7 +186,7 @@ async fn next_frame(viewer: &mut Viewer, meter: &ViewerProgress) -> io::Result<O
     Ok(Some(Bytes::from(frame)))
 }
 
-/// Clients that lost their connections together do not come back together.
+/// Random delay, so that clients that were disconnected together do not reconnect together.
 fn jitter() -> u32 {
     (uuid::Uuid::now_v7().as_u64_pair().1 as u32) % RETRY_MS
 }

@@ -28,16 +28,16 @@ use utoipa_axum::routes;
 
 /// Longest name of a file, in characters.
 pub(crate) const FILE_NAME_CHARS_MAX: usize = 200;
-/// Read from the disk at once, in bytes.
+/// Size of a read from disk, in bytes.
 const CHUNK_BYTES: usize = 64 << 10;
-/// When a content at another server is worth another try, in seconds: a balancer may choose that server.
+/// `Retry-After` for content at another server, in seconds: a balancer may choose that server.
 const RETRY_ELSEWHERE_S: u64 = 2;
-/// Nothing in a file may run, load anything, or be framed.
+/// Content security policy of files: nothing in them may run, load anything, or be framed.
 const SANDBOX: HeaderValue = HeaderValue::from_static("sandbox; default-src 'none'; frame-ancestors 'none'");
 
 /// `/v1/files`.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
-    // The blob folder counts by itself, and a file need never be in memory as a whole.
+    // The blob folder enforces its own limit, and a file is never in memory as a whole.
     let upload = OpenApiRouter::new().routes(routes!(upload)).layer(DefaultBodyLimit::disable());
     OpenApiRouter::new()
         .merge(upload)
@@ -152,7 +152,7 @@ async fn upload(
     Ok((StatusCode::CREATED, [(header::LOCATION, location)], axum::Json(FileInfo::from(row))).into_response())
 }
 
-/// Keeps what comes in, piece by piece.
+/// Stores the upload, piece by piece.
 async fn store_upload(
     state: &AppState,
     principal: &Principal,
@@ -161,7 +161,7 @@ async fn store_upload(
     chunks: impl Stream<Item = Result<Bytes, ApiError>>,
 ) -> Result<FileRow, ApiError> {
     let declared = declared.filter(|declared| declared != OCTETS);
-    // As a new turn: what is kept in reserve is for those that run.
+    // Refused like a new turn: the reserved disk space is for running turns.
     state.log.accepts_new_turns()?;
     let mut sniffer = TypeSniffer::default();
     let mut blob = state.blobs.begin().await.map_err(blob_error)?;
@@ -183,7 +183,7 @@ async fn store_upload(
         .param("Content-Type")
         .remedy("declare what it is, or application/octet-stream")
     })?;
-    // Held until the catalog knows the file, so that nobody collects it meanwhile.
+    // Held until the catalog has the file, so that its blob is not collected before.
     let blob = blob.finish().await.map_err(blob_error)?;
     if blob.bytes == 0 {
         return Err(ApiError::bad_request("empty_file", "the file is empty"));
@@ -357,7 +357,7 @@ fn disposition_filename(headers: &HeaderMap) -> Option<String> {
     Some(name.trim_matches('"').to_owned())
 }
 
-/// A name for people: its last part, without what cannot be shown or turns text around.
+/// A name for people: its last part, without invisible and direction-changing characters.
 fn display_name(name: &str, media_type: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let clean: String = last.chars().filter(|c| !is_hidden(*c)).take(FILE_NAME_CHARS_MAX).collect();
@@ -367,7 +367,7 @@ fn display_name(name: &str, media_type: &str) -> String {
     }
 }
 
-/// `attachment` with a name that any client reads (RFC 6266): letters of ASCII, and beside them all of it.
+/// `attachment` with a file name in both forms of RFC 6266: ASCII for old clients, and the whole name.
 fn attachment(name: &str) -> HeaderValue {
     let plain: String = name
         .chars()
@@ -389,7 +389,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_shown_and_never_followed() {
+    fn display_name_drops_paths_and_invisible_characters() {
         for (given, expected) in [
             ("report.pdf", "report.pdf"),
             ("../../etc/passwd", "passwd"),
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_cannot_be_left_by_a_name() {
+    fn content_disposition_escapes_the_file_name() {
         for (name, header) in [
             ("a b.txt", "attachment; filename=\"a b.txt\"; filename*=UTF-8''a%20b.txt"),
             ("a\"; x=\".txt", "attachment; filename=\"a__ x__.txt\"; filename*=UTF-8''a%22%3B%20x%3D%22.txt"),

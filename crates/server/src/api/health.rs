@@ -41,7 +41,7 @@ async fn check_readiness(
     State(state): State<AppState>,
     connection: Option<Extension<ConnectionInfo>>,
 ) -> Response {
-    // Nothing is answered before the turns of the last start run again, so there is no state for that.
+    // No request is answered before the turns of the last start are resumed, so that state cannot occur here.
     let draining = connection.is_some_and(|Extension(connection)| connection.is_draining());
     let (status, why) = if draining {
         ("draining", None)
@@ -49,7 +49,7 @@ async fn check_readiness(
         match state.readiness.check(|| state.log.probe()).await {
             Ok(()) => ("ok", None),
             Err(LogError::NoRoom { why }) => ("no_room", Some(why)),
-            // What it says may name files: it is for the log, and this is for everybody.
+            // The error may name files: it is logged, and the public answer leaves it out.
             Err(_) => ("store_unavailable", None),
         }
     };

@@ -1,4 +1,4 @@
-//! The history of tool calls: which there were, what became of each, and where the time of a turn went.
+//! The history of tool calls with their outcomes, and the waterfall of a turn.
 
 mod metrics;
 mod turns;
@@ -24,7 +24,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Most calls of one export, the newest: what a spreadsheet opens.
+/// Maximum number of calls in one export, the newest: as many as a spreadsheet can open.
 pub(crate) const EXPORTED_CALLS_MAX: usize = 100_000;
 
 /// `/v1/history` and `/v1/turns/{turn_id}/waterfall`.
@@ -222,7 +222,7 @@ async fn count_calls(
     Query(query): Query<CallsQuery>,
 ) -> Result<axum::Json<CallCountsInfo>, ApiError> {
     principal.require(KeyScope::Chat)?;
-    // There are no pages here; what would be no page elsewhere is a mistake here as well.
+    // This list has no pages; a limit that is invalid elsewhere is invalid here as well.
     PageQuery::page_request(query.cursor.clone(), query.limit)?;
     Ok(axum::Json(state.catalog.count_calls(&principal.user, &query.filter()).await?.into()))
 }

@@ -1,5 +1,5 @@
-//! `/home`: what this is, how a client is connected, and where the documentation is. Whoever opens the address of a server that
-//! was built without the page comes here, too.
+//! `/home`: a page that introduces the server, with connection settings for clients and links to the
+//! documentation. It is also the start page of a server that was built without the web page.
 
 use super::page_file::{CSS, HTML, JAVASCRIPT, StaticFile};
 use crate::state::AppState;
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_page_speaks_the_first_language_that_it_knows() {
+    fn page_language_follows_accept_language() {
         for (liked, chinese) in [
             ("", false),
             ("zh-CN,zh;q=0.9,en;q=0.8", true),

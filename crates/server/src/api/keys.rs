@@ -61,7 +61,7 @@ struct UpdateKey {
     models: Option<Option<Vec<String>>>,
 }
 
-/// Tells a null from an absent field.
+/// Deserializer that distinguishes null from an absent field.
 pub(super) fn present<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(
     value: D,
 ) -> Result<Option<T>, D::Error> {

@@ -102,7 +102,7 @@ pub(crate) async fn message_input(
     Ok(input)
 }
 
-/// Says something to a turn that runs.
+/// Queues a message for a running turn.
 pub(crate) async fn queue_message(
     state: &AppState,
     user: &str,

@@ -1,4 +1,4 @@
-//! `GET /metrics`, and `POST /v1/telemetry/frames` for what only the page can see.
+//! `GET /metrics`, and `POST /v1/telemetry/frames` for measurements of the page.
 
 use super::page::ListPage;
 use crate::error::{ApiError, ErrorResponse};

@@ -42,7 +42,7 @@ pub(crate) mod ws;
 use crate::state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
-/// All routes of the own API. One line a resource, sorted.
+/// All routes of the native API, one line per resource, sorted.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
     let routes = OpenApiRouter::new()
         .merge(agents::routes())

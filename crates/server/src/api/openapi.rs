@@ -257,7 +257,7 @@ const NARROWER: [(&str, &str); 48] = [
         CHAT,
     ),
 ];
-/// The same for parameters, by name: one name means one thing in the whole document.
+/// Narrower schemas of parameters, by name: one name has one meaning in the whole document.
 const NARROWER_PARAMETERS: [(&str, &str); 5] = [
     ("mode", r#"{"enum": ["auto", "native", "text"]}"#),
     ("protocol", r#"{"enum": ["vcp", "xml"]}"#),
@@ -288,7 +288,8 @@ fn narrow_schemas(document: &mut Value) {
             let more = more.and_then(|(_, more)| serde_json::from_str::<Map<String, Value>>(more).ok());
             let Some(Value::Object(schema)) = parameter.get_mut("schema") else { continue };
             never_null(schema);
-            // A number of an event may be any: one ahead of the log is answered, too. utoipa calls `u64` an `int64`.
+            // An event number is not bounded: one after the end of the log is answered, too. utoipa calls
+            // `u64` an `int64`.
             if schema.get("format") == Some(&json!("int64")) && schema.get("minimum") == Some(&json!(0)) {
                 schema.insert("format".to_owned(), json!("uint64"));
                 schema.insert("maximum".to_owned(), json!(u64::MAX));
@@ -303,7 +304,7 @@ fn narrow_schemas(document: &mut Value) {
     }
 }
 
-/// Neither a query nor a header nor a form can say null: who has nothing to say leaves the value out.
+/// Removes `null` from the type: a query, a header or a form cannot express it, and omits the value instead.
 fn never_null(schema: &mut Map<String, Value>) {
     if let Some([Value::String(kind), _]) = schema.get("type").and_then(Value::as_array).map(Vec::as_slice) {
         let kind = kind.clone();
@@ -311,14 +312,15 @@ fn never_null(schema: &mut Map<String, Value>) {
     }
 }
 
-/// Every operation of the document.
+/// Iterates over every operation of the document.
 fn operations(document: &mut Value) -> impl Iterator<Item = &mut Value> {
     let items = document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut());
     let operations = items.filter_map(Value::as_object_mut).flat_map(|item| item.iter_mut());
     operations.filter(|(name, _)| METHODS.contains(&name.as_str())).map(|(_, operation)| operation)
 }
 
-/// All other errors of an operation (no key, rate limit, store unavailable) have the same schema.
+/// Adds the common errors to every operation (missing key, rate limit, store unavailable); all have the same
+/// schema.
 fn add_default_errors(document: &mut Value) {
     let other = json!({
         "description": "Any other error",

@@ -18,10 +18,10 @@ pub(crate) struct PageQuery {
 }
 
 impl PageQuery {
-    /// As the catalog takes it.
+    /// The page of a list in the form that the catalog takes.
     ///
     /// # Errors
-    /// 400: a limit of none or of too many.
+    /// 400: the limit is 0 or above the maximum.
     pub(crate) fn page_request(cursor: Option<String>, limit: Option<u32>) -> Result<PageRequest, ApiError> {
         let limit = limit.unwrap_or(PAGE_ROWS_DEFAULT);
         if limit == 0 || limit > PAGE_ROWS_MAX {

@@ -1,5 +1,5 @@
-//! The route at which asynchronous plugins deliver their results. The token in the address is their key: only programs that
-//! this server has started know it.
+//! The route at which asynchronous plugins deliver their results. The token in the address is the credential:
+//! only programs that this server has started receive it.
 
 use crate::error::ApiError;
 use crate::state::AppState;

@@ -1,4 +1,4 @@
-//! The browser's way to the provider and back. What goes wrong is a page with a sentence, since a person stands there.
+//! The browser's redirects to the provider and back. An error is an HTML page, since a person reads it.
 
 use super::page_file::HTML;
 use super::sign_in::{LOGIN_COOKIE, SECURE_LOGIN_COOKIE, login_cookie};
@@ -79,7 +79,7 @@ fn provider(gate: &Gate) -> Result<Arc<OidcProvider>, ApiError> {
     })
 }
 
-/// A path of this server's page, and nothing that a browser takes for another host.
+/// Accepts a path of this server's page only, not a text that a browser takes for another host.
 fn own_path(text: &str) -> Option<String> {
     let is_plain = text.len() <= RETURN_TO_BYTES_MAX
         && text.starts_with('/')
@@ -92,7 +92,8 @@ fn own_path(text: &str) -> Option<String> {
     (!path.starts_with("//") && !path.starts_with("/sign-in")).then_some(path)
 }
 
-/// `Lax`: the browser comes back from the provider with it, and brings it with no other request of another site.
+/// The sign-in cookie, `SameSite=Lax`: the browser sends it on the redirect from the provider, and on no
+/// other request of another site.
 fn cookie(base: &str, value: &str) -> String {
     let (name, secure) =
         if base.starts_with("https://") { (SECURE_LOGIN_COOKIE, "; Secure") } else { (LOGIN_COOKIE, "") };
@@ -107,7 +108,7 @@ fn redirect(location: &str, cookie: &str) -> Result<Response, ApiError> {
     Ok(response)
 }
 
-/// The sentence of an error with its remedy, for the person who stands there.
+/// HTML page with an error and its remedy.
 fn error_page(error: &ApiError) -> Response {
     let text = |text: &str| {
         let text = visible::escape(text).replace('&', "&amp;").replace('<', "&lt;");
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn somebody_returns_to_a_path_of_the_page_and_nowhere_else() {
+    fn return_path_must_be_a_local_page_path() {
         for (text, path) in [
             ("/", "/"),
             ("/c/abc?x=1", "/c/abc?x=1"),
@@ -166,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_cookie_of_a_page_over_https_can_be_set_by_no_other_host() {
+    fn cookie_over_https_is_secure_and_host_only() {
         let over_https = cookie("https://chat.example.com", "x");
         assert!(over_https.starts_with("__Host-") && over_https.contains("; Secure"), "{over_https}");
         for both in [over_https, cookie("http://127.0.0.1:8787", "x")] {

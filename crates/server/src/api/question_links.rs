@@ -1,5 +1,5 @@
-//! The page behind an approval link of a chat, and its API. The link is its key: good for the
-//! questions of one answer, once.
+//! The page that an approval link of a chat opens, and its API. The link is the credential: valid once, for
+//! the questions of one answer.
 
 use super::page_file::{HTML, JAVASCRIPT, StaticFile};
 use crate::chat_questions::{self, LINK_PATH};

@@ -1,5 +1,5 @@
-//! `/docs`: the API to read and to try, one page of our own. It loads nothing from anywhere else and has no inline script or
-//! style, so the strictest policy holds for it.
+//! `/docs`: the API reference with a console, served as one page. It loads nothing from other origins and has
+//! no inline script or style, so it works with the strictest policy.
 
 use super::page_file::{CSS, HTML, JAVASCRIPT, StaticFile};
 use crate::state::AppState;

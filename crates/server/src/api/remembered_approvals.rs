@@ -1,4 +1,4 @@
-//! Answers that hold for later calls: which there are, and taking one back.
+//! Remembered approvals: listing and revoking them.
 
 use super::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};
@@ -142,7 +142,7 @@ async fn list_remembered(
             return Err(error.param("cursor"));
         }
     };
-    // A user has few enough of them to be read at once: catalog limits see to it.
+    // Catalog limits keep the number of a user's approvals small enough to read all in one query.
     let rows = if query.everywhere {
         state.catalog.all_remembered(&principal.user).await?
     } else {

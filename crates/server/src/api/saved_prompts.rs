@@ -15,13 +15,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Prompts of one person. They are listed at once, and searched by whoever shows them.
+/// Maximum number of prompts of one user. They are listed in one response, and searched by the client.
 const PROMPTS_MAX: usize = 200;
 /// Longest name, in characters: it is a line of a menu.
 const NAME_CHARS_MAX: usize = 60;
 /// Longest text, in bytes: a page or two. What is longer is a file.
 const TEXT_BYTES_MAX: usize = 20_000;
-/// Under this name a document has the text.
+/// Name of the field in which a document stores the text.
 const TEXT_FIELD: &str = "text";
 
 /// `/v1/saved-prompts`.

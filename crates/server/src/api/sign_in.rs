@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 
 /// Name of the cookie of a sign-in that is not finished. Where the page is not HTTPS, browsers do not take the other one.
 pub(super) const LOGIN_COOKIE: &str = "throughline-sign-in";
-/// The same where the page is HTTPS: no other host can set it.
+/// Name of the cookie on HTTPS: the prefix keeps other hosts from setting it.
 pub(super) const SECURE_LOGIN_COOKIE: &str = "__Host-throughline-sign-in";
 
 /// `/v1/sign-in` and `/v1/sign-out`.

@@ -1,4 +1,4 @@
-//! Tools: what there is, what a reply would call, and running one by hand.
+//! Tools: listing them, parsing a reply for calls, and running one manually.
 
 use super::agents::require_agent;
 use super::page::ListPage;

@@ -1,4 +1,4 @@
-//! Turns: start one, look at one.
+//! Turns: start one, get the state of one.
 
 mod list;
 

@@ -99,7 +99,7 @@ async fn list(
     let is_admin = principal.scopes.has(KeyScope::Admin);
     let agents = state.app.agents_for(&Some(principal.user));
     let stored = match &state.upstream_keys {
-        // A file that cannot be read says nothing of upstreams, which work without it.
+        // An unreadable file is skipped: upstreams work without it.
         Some(connections) if is_admin => connections.load().await.ok(),
         _ => None,
     };

@@ -17,7 +17,7 @@ pub(super) fn tool_info(tool: &RegisteredTool, availability: &ToolAvailability) 
     info
 }
 
-/// Every tool that an agent might be offered.
+/// Every tool that an agent could be offered.
 pub(super) fn tool_infos(selection: &ToolSelection) -> Vec<ToolDescription> {
     selection.discovered.iter().map(|found| tool_info(&found.tool, &found.availability)).collect()
 }
@@ -64,7 +64,7 @@ pub(super) struct ToolList {
     pub unknown_toggles: Vec<String>,
 }
 
-/// Mode and protocol by name. Whoever names a protocol wants to see text.
+/// Mode and protocol by name. A protocol without a mode implies text mode.
 pub(super) fn mode_and_protocol(
     mode: Option<&str>,
     protocol: Option<&str>,

@@ -1,5 +1,5 @@
-//! `POST /v1/audio/speech` and `POST /v1/audio/transcriptions`: handed on to a configured voice or ears, in OpenAI's format.
-//! `GET /v1/voices` names those there are.
+//! `POST /v1/audio/speech` and `POST /v1/audio/transcriptions`: forwarded to a configured voice or ears, in
+//! OpenAI's format. `GET /v1/voices` lists them.
 
 use super::{models, passthrough};
 use crate::error::{ApiError, ErrorResponse};
@@ -25,11 +25,11 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Longest text of a field other than what is spoken or heard, in characters.
+/// Maximum length of a field other than the text and the recording, in characters.
 const FIELD_CHARS_MAX: usize = 4_096;
 /// Most fields of a form.
 const FORM_FIELDS_MAX: usize = 32;
-/// Recordings that are read at once, each in memory until its ears have it.
+/// Recordings that are read in parallel, each in memory until its ears have received it.
 pub(crate) const RECORDINGS_READ_MAX: usize = 16;
 /// Bounds of `speed`, as OpenAI has them.
 const SPEED: std::ops::RangeInclusive<f64> = 0.25..=4.0;
@@ -375,7 +375,7 @@ fn audio_error(error: VoiceError) -> ApiError {
         VoiceError::Busy { .. } => ApiError::unavailable("busy", message, 1).param("concurrent_max"),
         VoiceError::Engine { failure, .. } => passthrough::upstream_error(failure),
         VoiceError::Program { name, message: reason, .. } => {
-            // Its standard error is for whoever runs this server.
+            // Its standard error is for the operator only.
             tracing::warn!(%message, "a program for speech failed");
             ApiError::new(StatusCode::BAD_GATEWAY, "upstream_error", format!("`{name}`: {reason}"))
         }

@@ -1,8 +1,8 @@
 //! `POST /v1/chat/completions`: one request, one unbroken answer, while the server runs the tools.
 //!
-//! The client's connection is the turn's life line here, as everywhere that this API is spoken: closing it stops the turn.
-//! But an answer that ended with calls for the client's own tools leaves the turn waiting for their results, which come
-//! with another request.
+//! The turn depends on the client's connection here, as in all OpenAI-compatible APIs: closing it stops the
+//! turn. But an answer that ended with calls for the client's tools leaves the turn waiting for their
+//! results, which arrive with another request.
 
 mod file_extractor;
 mod request_body;
@@ -44,16 +44,16 @@ use throughline_wire::{Dialect, ReasoningTarget, UserPart};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Names the conversation to go on with, for clients that can set headers and no fields.
+/// Header with the conversation to continue, for clients that can set headers but no fields.
 pub(crate) const CONVERSATION_HEADER: &str = "throughline-conversation-id";
 
 /// Names the fields of the request that the answer was given without.
 const IGNORED_HEADER: &str = "throughline-ignored";
 
-/// Says `ask` or `deny`, for clients that can set headers and no fields.
+/// Header with `ask` or `deny`, for clients that can set headers but no fields.
 pub(crate) const APPROVAL_HEADER: &str = "throughline-approval";
 
-/// Output of a call that needs approval where nobody can approve it.
+/// Output of a call that needs approval if the chat cannot ask for one.
 const NO_APPROVER_TEXT: &str = "nobody can be asked in this chat: its client does not show questions. The user can allow the \
     tool by a rule, have tools shown in the text (`render`), or answer on Throughline's own page";
 
@@ -186,7 +186,8 @@ async fn run_completion(
     Ok(with_ignored(answer.deliver(delivery, canceller).await?, ignored))
 }
 
-/// Where JSON is asked for and tools may be called, a step's text waits for what follows it; else it comes as it is written.
+/// With JSON output and tools, a step's text is held until the next event shows whether it is the answer;
+/// otherwise it is streamed.
 fn answer_text_mode(agents: &[Agent], selector: &ModelSelector, request: &ChatRequest) -> AnswerText {
     let agent = models::agent_of(agents, selector).filter(|_| selector.persona() == PersonaMode::Agent);
     let servers = agent.is_some_and(|agent| agent.tool_call.tools == ToolToggle::On);
@@ -194,8 +195,8 @@ fn answer_text_mode(agents: &[Agent], selector: &ModelSelector, request: &ChatRe
     if request.sampling.wants_json() && may_call { AnswerText::LastStep } else { AnswerText::EveryStep }
 }
 
-/// In a conversation of the server the request is not the whole chat, and what it says stays in every later one: there a message
-/// has the limit of one.
+/// Checks the limit of one message. In a conversation of the server the request is not the whole chat, and
+/// its message remains in every later request.
 fn check_message(state: &AppState, request: &ChatRequest) -> Result<(), ApiError> {
     let max = state.limits.message_bytes_max;
     let bytes = request.transcript.input.iter().map(UserPart::text_bytes).sum::<usize>();
@@ -205,8 +206,8 @@ fn check_message(state: &AppState, request: &ChatRequest) -> Result<(), ApiError
     Ok(())
 }
 
-/// The fields of the request that the model was not told of, if there are any: an answer that silently is another one is
-/// worse than none.
+/// Header with the fields of the request that were not sent to the model, if any: a silently different answer
+/// would be worse than none.
 fn ignored_fields_header(
     request: &ChatRequest,
     of_messages: &[String],
@@ -256,7 +257,8 @@ fn new_turn(
     };
     let instructions = request.instructions.into_iter().chain(json_instructions.map(str::to_owned));
     let instructions = instructions.reduce(|before, more| format!("{before}\n\n{more}"));
-    // A conversation's history is the server's: the hub puts it in, and what the client tells of it is not needed.
+    // The history of a conversation is the server's: the hub adds it, and the client's messages of it are
+    // ignored.
     let conversation = match request.conversation_id {
         Some(conversation_id) => ConversationRef::Existing { conversation_id, parent: ParentRef::Leaf },
         None => ConversationRef::Standalone,
@@ -276,8 +278,8 @@ fn new_turn(
         persona,
         ..TurnRequest::default()
     };
-    // The answer itself sees to it, since the turn must go on waiting when it was handed over.
-    // Nobody comes back to an answer that broke off with its server.
+    // The responder stops the turn itself, since the turn must continue to wait after a handover. After a
+    // restart no client returns to a broken answer.
     let after_restart = Some(OnDisconnect::Cancel);
     Ok(TurnSpec {
         request,
@@ -304,7 +306,7 @@ fn approval_mode(
 
 fn input_modalities(upstream: &Upstream) -> InputModalities {
     let quirks = upstream.quirks();
-    // Others have no form for it, whatever their models hear.
+    // Other dialects have no form for sound.
     let takes_sound = matches!(upstream.wire_format(), Dialect::OpenaiChat | Dialect::Gemini);
     let takes_addresses = upstream.wire_format() != Dialect::Ollama;
     InputModalities {
@@ -313,9 +315,9 @@ fn input_modalities(upstream: &Upstream) -> InputModalities {
     }
 }
 
-/// Detects clients that retry failed requests by themselves. For those the first model call is made once and its
-/// failure reported as it is, so that their retries and ours do not multiply. OpenAI's SDKs, and libraries built on
-/// them, send a header; the AI SDK and async-openai are identified by their user agent.
+/// Detects clients that retry failed requests themselves. For those the first model call is made once and its
+/// failure reported unchanged, so that their retries and ours do not multiply. OpenAI's SDKs, and libraries
+/// built on them, send a header; the AI SDK and async-openai are identified by their user agent.
 fn client_retries(headers: &HeaderMap) -> bool {
     let agent = headers.get(header::USER_AGENT).and_then(|agent| agent.to_str().ok()).unwrap_or_default();
     headers.contains_key("x-stainless-retry-count")

@@ -1,6 +1,6 @@
-//! APIs of others, for clients that exist: each a way to start a turn of ours and to read it in another form. What is said
-//! and how is decided in [`surface`](crate::surface); here are only HTTP, who asks, and what becomes of a turn whose client
-//! is gone.
+//! Compatible APIs for existing clients: each starts a turn and shows it in another format. The format is in
+//! [`surface`](crate::surface); this module has only HTTP, authentication, and the end of a turn whose client
+//! has disconnected.
 
 pub(crate) mod audio;
 pub(crate) mod chat;
@@ -10,7 +10,7 @@ pub(crate) mod passthrough;
 use crate::state::AppState;
 use utoipa_axum::router::OpenApiRouter;
 
-/// All routes. One line an API, sorted.
+/// All routes, one line per API, sorted.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .merge(audio::routes())
@@ -23,11 +23,11 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
 mod tests {
     use std::collections::BTreeSet;
 
-    /// Prefix of a base URL that says how tools are shown.
+    /// Prefix of a base URL that selects the rendering of tools.
     const RENDERED: &str = "/render/{render}";
 
     #[test]
-    fn every_route_of_openais_is_there_under_each_base_url() {
+    fn every_openai_route_exists_under_each_base_url() {
         let routes = super::routes().split_for_parts().1.paths.paths;
         let named = |prefix: &str| -> BTreeSet<String> {
             let at_base = routes.iter().filter_map(|(path, item)| Some((path.strip_prefix(prefix)?, item)));

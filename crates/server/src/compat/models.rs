@@ -1,4 +1,4 @@
-//! `GET /v1/models`, and what a model's name means: an agent, or a model at an upstream.
+//! `GET /v1/models`, and the resolution of a model's name: an agent, or a model at an upstream.
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Path;
@@ -115,10 +115,10 @@ async fn list_rendered(
     Ok(Json(ModelList { object: "list", data: model_entries(&state.app, &principal, &agents, &[]) }))
 }
 
-/// The rendering that an address names.
+/// The rendering with this name in the address.
 ///
 /// # Errors
-/// 404: there is none of that name.
+/// 404: no rendering has this name.
 pub(super) fn parse_rendering(name: &str) -> Result<ToolRendering, ApiError> {
     let names = ToolRendering::ALL.map(|(name, _)| name).join(", ");
     ToolRendering::from_name(name)
@@ -182,7 +182,7 @@ impl ModelEntry {
     }
 }
 
-/// The agents that this user can name, those that were made over the API among them.
+/// The agents that this user can name, including those created over the API.
 pub(super) async fn visible_agents(state: &AppState, principal: &Principal) -> Result<Vec<Agent>, ApiError> {
     load_user_agents(&state.app, &*state.catalog, &principal.user).await?;
     Ok(state.app.agents_for(&Some(principal.user.clone())))
@@ -200,7 +200,8 @@ fn may_use(app: &Throughline, principal: &Principal, agent: &Agent) -> bool {
     limits.allows(is_configured.then_some(agent.name.as_str()), models.iter().map(String::as_str))
 }
 
-/// Agents, each once more for every rendering that is listed, and models: those that the key may use.
+/// Models of the list: agents, each again for every listed rendering, and models of upstreams, as far as the
+/// key allows.
 fn model_entries(
     app: &Throughline,
     principal: &Principal,
@@ -243,15 +244,15 @@ fn properties_of(app: &Throughline, agent: &Agent) -> ModelProperties {
 pub(super) struct ModelSelector {
     /// The agent; `None` = the server's own.
     pub agent: Option<String>,
-    /// `upstream/model` in place of the agent's.
+    /// `upstream/model` that replaces the agent's.
     pub model: Option<String>,
-    /// As the name's suffix says.
+    /// Rendering from the suffix of the name.
     pub render: Option<ToolRendering>,
 }
 
 impl ModelSelector {
-    /// A model that is named itself is asked alone: whoever names it wants it, and not what an agent makes of it. So is one
-    /// that nobody knows here, where there is one upstream that may.
+    /// A model that is named directly is called without the agent's persona: the client wants the model, not
+    /// the agent. So is an unknown name, if there is one upstream that may have it.
     pub(super) fn persona(&self) -> PersonaMode {
         match self.agent {
             Some(_) => PersonaMode::Agent,
@@ -272,14 +273,15 @@ pub(super) fn parse_selector(agents: &[Agent], name: &str) -> ModelSelector {
     }
 }
 
-/// Only behind an agent's name: `llama2:text` is a model of Ollama's.
+/// Splits an agent's name from a suffix with a rendering. Only after an agent's name: `llama2:text` is a
+/// model of Ollama's.
 fn agent_and_render<'a>(agents: &'a [Agent], name: &str) -> Option<(&'a Agent, ToolRendering)> {
     let (agent, render) = name.rsplit_once(':')?;
     let render = ToolRendering::from_name(render)?;
     agents.iter().find(|known| known.name == agent).map(|agent| (agent, render))
 }
 
-/// The first model that is asked, by its upstream's name for it, and the upstream, if that is known here.
+/// The first model to call, by its upstream's name for it, and the upstream, if it is configured.
 pub(super) fn upstream_of(
     app: &Throughline,
     agents: &[Agent],

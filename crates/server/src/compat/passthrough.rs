@@ -1,5 +1,5 @@
-//! `POST /v1/completions` and `POST /v1/embeddings`: handed on to the upstream that the model names, and its answer back. No
-//! turn, no tool and no agent's prompt has a part in it.
+//! `POST /v1/completions` and `POST /v1/embeddings`: forwarded to the upstream that the model names, and its
+//! answer back. No turn, tool or agent's prompt is involved.
 
 use crate::compat::models::{self, ModelSelector};
 use crate::error::{ApiError, ErrorResponse};
@@ -135,7 +135,7 @@ async fn forward(
             .param("model")
             .remedy("name a model of an upstream that does"));
     }
-    // An agent of the configuration that the key may use stands for its first model.
+    // An agent of the configuration that the key may use is an alias of its first model.
     let is_agent =
         selector.agent.as_deref().filter(|name| state.app.agents().iter().any(|a| a.name == **name));
     principal.require_models(is_agent, &[format!("{}/{}", choice.name, choice.model)])?;
@@ -166,7 +166,7 @@ async fn forward(
 #[derive(Clone, Default)]
 struct UsageMeter(Arc<Mutex<Vec<u8>>>);
 
-/// End of an answer that is searched for its usage, in bytes: the usage stands behind everything else.
+/// Length of the end of an answer that is searched for its usage, in bytes: the usage is the last member.
 const USAGE_TAIL_BYTES: usize = 4_096;
 const TOTAL_TOKENS: &str = "\"total_tokens\":";
 
@@ -197,7 +197,7 @@ impl UsageMeter {
     ) -> impl Stream<Item = std::io::Result<Bytes>> + Send {
         let count = async move {
             let tokens = UsageCount { turns: 0, tokens: self.tokens() };
-            // It was allowed before; what it has cost is counted whatever the limits say.
+            // The request was allowed; its cost is counted regardless of the limits.
             let charge = TurnCharge { key_id: charge.key_id, ..TurnCharge::default() };
             if let Err(error) = state.catalog.charge(&user, charge, tokens, now_ms()).await {
                 tracing::warn!(%error, "the tokens of a request that was passed on are not counted");
@@ -224,13 +224,13 @@ fn upstream_choice(
     })
 }
 
-/// The class of what the upstream says stays what it is, but for its own key: that is this server's affair.
+/// Passes the class of the upstream's error through, except for a rejected key: the key is this server's.
 pub(super) fn upstream_error(failure: UpstreamFailure) -> ApiError {
     let UpstreamFailure { kind, status, message, retry_after_ms } = failure;
     let status = status.and_then(|status| StatusCode::from_u16(status).ok());
     let passed_status = status.and_then(|status| match status {
         StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => None,
-        // As in a chat: the one would say that this request came too slowly, the other is not known to clients.
+        // As in a chat: 408 would blame a slow request, and clients do not handle 425.
         StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_EARLY => Some(StatusCode::SERVICE_UNAVAILABLE),
         StatusCode::SERVICE_UNAVAILABLE => Some(status),
         status => status.is_client_error().then_some(status),

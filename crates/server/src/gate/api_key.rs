@@ -1,4 +1,5 @@
-//! API keys: `tl_<id>_<secret>`. Only a hash of the secret is kept, and the secret is shown once, when it is made.
+//! API keys: `tl_<id>_<secret>`. Only a hash of the secret is stored, and the secret is shown once, when the
+//! key is created.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,7 +11,7 @@ use throughline_store::KeyRow;
 const PREFIX: &str = "tl_";
 /// Bytes of an id; it is no secret.
 const ID_BYTES: usize = 16;
-/// Bytes of a secret. So much cannot be guessed, so it needs no slow hash.
+/// Bytes of a secret. A secret of this length cannot be guessed, so it needs no slow hash.
 const SECRET_BYTES: usize = 32;
 /// Context of the hash: another use of the same bytes has another hash.
 const HASH_CONTEXT: &str = "throughline 2026-11-21 secret of an API key";
@@ -79,7 +80,7 @@ impl ApiKey {
     }
 }
 
-/// So many random bytes of the system.
+/// Returns `N` random bytes from the operating system.
 pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], RandomnessError> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|_| RandomnessError)?;
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_read_as_it_was_made_and_its_secret_is_nowhere_else() {
+    fn key_round_trips_and_debug_hides_its_secret() {
         let key = ApiKey::mint().unwrap();
         let shown = key.reveal();
         assert_eq!(ApiKey::parse(&shown).as_ref(), Some(&key));
@@ -121,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn another_secret_of_the_same_id_is_another_key() {
+    fn key_with_another_secret_does_not_match() {
         let (key, other) = (ApiKey::mint().unwrap(), ApiKey::mint().unwrap());
         assert_ne!(key.id(), other.id());
         let forged = ApiKey { id: key.id.clone(), secret: other.secret.clone() };
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_of_ours_is_none() {
+    fn malformed_keys_are_rejected() {
         let good = ApiKey::mint().unwrap().reveal();
         let (id, secret) = (&good[3..35], &good[36..]);
         let long = format!("tl_{id}_{secret}{}", "A".repeat(200));

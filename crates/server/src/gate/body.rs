@@ -35,13 +35,13 @@ const NOT_ADMITTED: u8 = 5;
 pub(super) struct BodyLimits {
     pub(super) bytes_max: u64,
     pub(super) time_max: Duration,
-    /// Bounds besides, if it is JSON.
+    /// Additional bounds for a JSON body.
     pub(super) json: Option<JsonLimits>,
     /// Name of the size limit.
     pub(super) name: &'static str,
 }
 
-/// Bounds of a JSON text besides its size.
+/// Bounds of a JSON text in addition to its size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JsonLimits {
     depth_max: u32,
@@ -54,15 +54,16 @@ impl JsonLimits {
     }
 }
 
-/// Bytes of a body that nobody wants any more which are read and forgotten all the same.
+/// Maximum number of unneeded bytes of a body that are read and discarded.
 const DRAINED_BYTES_MAX: u64 = 1 << 30;
 /// Time for them.
 const DRAINED_MAX: Duration = Duration::from_secs(60);
 /// Longest silence among them.
 const DRAIN_IDLE_MAX: Duration = Duration::from_secs(5);
 
-/// A body that is read to its end, within bounds, when it is dropped before: many clients write a request whole before they read
-/// anything, and if the connection is closed meanwhile they see it broken and not the answer.
+/// A body whose rest is read when it is dropped, within bounds: many clients write a whole request before
+/// they read the response, and if the connection is closed before that they report a broken connection
+/// instead of the response.
 pub(super) struct DrainedBody {
     body: Body,
     progress: BodyProgress,
@@ -70,7 +71,7 @@ pub(super) struct DrainedBody {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BodyProgress {
-    /// Its client sends nothing before somebody reads (`Expect: 100-continue`).
+    /// The client sends nothing before the body is read (`Expect: 100-continue`).
     Awaited,
     Coming,
     Ended,
@@ -80,7 +81,7 @@ impl DrainedBody {
     pub(super) fn new(body: Body, parts: &Parts) -> Self {
         let expected = parts.headers.get(EXPECT).filter(|_| parts.version == Version::HTTP_11);
         let waits = expected.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue"));
-        // A stream of HTTP/2 ends without its connection, and with a word to its client.
+        // An HTTP/2 stream ends without its connection, and the client receives a reset code.
         let progress = if body.is_end_stream() || parts.version == Version::HTTP_2 {
             BodyProgress::Ended
         } else if waits {
@@ -91,7 +92,7 @@ impl DrainedBody {
         Self { body, progress }
     }
 
-    /// The rest does not come, or too slowly to be waited for.
+    /// The rest does not arrive, or too slowly.
     fn give_up(&mut self) {
         self.progress = BodyProgress::Ended;
     }
@@ -130,7 +131,7 @@ impl Drop for DrainedBody {
             && let Ok(runtime) = tokio::runtime::Handle::try_current()
         {
             let body = std::mem::take(&mut self.body);
-            // Longer is not waited for: whoever still sends sees the connection break.
+            // A client that sends for longer sees the connection break.
             runtime.spawn(tokio::time::timeout(DRAINED_MAX, drain(body)));
         }
     }
@@ -147,7 +148,7 @@ async fn drain(mut body: Body) {
 }
 
 impl BodyStatus {
-    /// The error to answer with in place of what the handler made of it.
+    /// The error that replaces the handler's response.
     pub(super) fn error(&self, limits: BodyLimits) -> Option<ApiError> {
         match self.violation.load(Ordering::Acquire) {
             TOO_LARGE => Some(body_too_large(limits)),
@@ -209,7 +210,8 @@ impl LimitedBody {
         (Self { body, limits, read: 0, deadline, json, admission, status: status.clone() }, status)
     }
 
-    /// Waits for the admission of a body that turned out to be large. The time of the body begins behind it.
+    /// Waits for the admission of a body that turned out to be large. The timeout of the body begins
+    /// afterwards.
     fn poll_admission(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), ApiError>> {
         let awaited = self.admission.as_mut().and_then(|admission| admission.admitted.as_mut());
         let Some(awaited) = awaited.filter(|_| self.read > LARGE_BYTES) else {
@@ -290,10 +292,10 @@ impl HttpBody for LimitedBody {
     }
 }
 
-/// Admission of a body whose length is not known in front, for when it turns out to be large.
+/// Admission of a body without a declared length, in case it turns out to be large.
 pub(super) struct BodyAdmission {
     /// `None` once it has been admitted.
     pub(super) admitted: Option<BoxFuture<'static, Result<(), ApiError>>>,
-    /// It is admitted as if it had the most that it may have; at its end the rest is given back.
+    /// Memory for a body of the maximum length; the rest is released at its end.
     pub(super) memory: RequestMemory,
 }

@@ -19,7 +19,7 @@ pub(super) enum ShownCredential {
     Ticket(String),
 }
 
-/// The one place that takes a key out of a request.
+/// Reads the credential of a request. No other function does.
 pub(super) fn credential_of(parts: &Parts) -> Result<ShownCredential, ApiError> {
     let ambiguous = || {
         ApiError::new(
@@ -64,10 +64,11 @@ fn bearer(text: &str) -> Option<&str> {
 /// Types that no page of another site sends without asking first (CORS): neither a form nor a `fetch` in mode `no-cors`.
 const TYPES_OF_PROGRAMS: [&str; 3] = ["application/json", "application/jsonl", "application/x-ndjson"];
 
-/// A form of another page can send a body, but none of these: what changes something shows that it comes from a program.
+/// Requires a header that a form of another page cannot set: state-changing requests must come from a
+/// program.
 ///
-/// A sign-in at a proxy shows nothing that a browser does not send by itself. Forms with files need the page's origin,
-/// too, which the gate has compared before.
+/// After a sign-in at a proxy, browsers send nothing else that proves this. Forms with files also need the
+/// page's origin, which the gate has checked before.
 pub(super) fn check_csrf_intent(headers: &HeaderMap, signed_in_by: SignInWay) -> Result<(), ApiError> {
     if signed_in_by == SignInWay::Proxy && headers.contains_key(ORIGIN) {
         return Ok(());

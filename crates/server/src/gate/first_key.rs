@@ -1,4 +1,4 @@
-//! The first key: made at the first start, so that nobody has to know how before anything works.
+//! The first key: created at the first start, so that the server works without setup.
 
 use super::key_ring::{MintError, NewApiKey};
 use super::{ApiKey, Gate};
@@ -15,22 +15,22 @@ const FIRST_KEY_NAME: &str = "first start";
 /// Result of creating the first key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FirstKey {
-    /// This one, which is in the file now, too. It is not shown again.
+    /// A new key, which is now in the file, too. It is not shown again.
     Created(ApiKey),
-    /// There is one that may do everything.
+    /// An administrator's key exists.
     Exists,
 }
 
-/// Why there is none.
+/// Reason why the first key was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum FirstKeyError {
-    /// It could not be made.
+    /// The key could not be created.
     #[error(transparent)]
     Mint(#[from] MintError),
     /// The keys cannot be read.
     #[error("the keys cannot be read: {0}")]
     Unreadable(String),
-    /// It cannot be kept where its owner finds it.
+    /// The key cannot be written to its file.
     #[error("`{path}` cannot be written: {source}")]
     File {
         /// The file.
@@ -41,10 +41,11 @@ pub enum FirstKeyError {
 }
 
 impl Gate {
-    /// Makes a key with all scopes and writes it into this file, for its owner's eyes only, unless there is a key with `admin`.
+    /// Creates a key with all scopes and writes it to this file, readable by its owner only, unless a key
+    /// with `admin` exists.
     ///
     /// # Errors
-    /// It cannot be made or written; then nothing is left of it that would open anything.
+    /// The key cannot be created or written; then no usable key remains.
     pub async fn first_key(&self, file: &Path) -> Result<FirstKey, FirstKeyError> {
         let unreadable = |error: ApiError| FirstKeyError::Unreadable(error.message);
         let now = Timestamp::now().as_millisecond();
@@ -63,7 +64,7 @@ impl Gate {
             NewApiKey { name: FIRST_KEY_NAME.to_owned(), scopes: KeyScopes::all(), ..NewApiKey::default() };
         let (key, key_info) = self.mint(LOCAL_USER, new).await?;
         if let Err(source) = write_private(file, &format!("{}\n", key.reveal())) {
-            // Nobody has seen it.
+            // The key was not shown to anyone.
             let _ = self.revoke(LOCAL_USER, &key_info.id).await;
             return Err(FirstKeyError::File { path: file.display().to_string(), source });
         }
@@ -71,7 +72,7 @@ impl Gate {
     }
 }
 
-/// Replaces a file by one that only its owner can read, never leaving half of it.
+/// Replaces a file by one that only its owner can read, atomically.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
     let temp_path = path.with_extension("new");
     match fs::remove_file(&temp_path) {

@@ -1,4 +1,4 @@
-//! Whose key it is: looked up by its id, compared in constant time, remembered for a moment.
+//! Lookup of API keys: by id, compared in constant time, cached briefly.
 
 use super::api_key::{ApiKey, RandomnessError};
 use super::proxy_user::{removed_person, unknown_person};
@@ -19,10 +19,10 @@ use throughline_store::{
 use tokio::time::Instant;
 use utoipa::ToSchema;
 
-/// Lifetime of a cached key. A key revoked here is forgotten at once; a key revoked by another program is refused after
-/// this time.
+/// Lifetime of a cached key. A key revoked here is dropped immediately; a key revoked by another program is
+/// refused after this time.
 const CACHE_TTL: Duration = Duration::from_millis(500);
-/// Keys remembered at once.
+/// Maximum number of cached keys.
 const CACHED_KEYS_MAX: usize = 10_000;
 /// The longest name of a key, in characters.
 const NAME_CHARS_MAX: usize = 200;
@@ -34,9 +34,9 @@ const MODEL_BYTES_MAX: usize = 256;
 #[async_trait]
 pub trait KeyStore: Send + Sync {
     async fn add_key(&self, user: &str, key: KeyRow) -> Result<(), StoreError>;
-    /// All of a user, newest first.
+    /// All keys of a user, newest first.
     async fn keys(&self, user: &str) -> Result<Vec<KeyRow>, StoreError>;
-    /// Those of a user, or of all, newest first.
+    /// A page of the keys of a user, or of all users, newest first.
     async fn keys_page(
         &self,
         user: Option<&str>,
@@ -48,7 +48,7 @@ pub trait KeyStore: Send + Sync {
     async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError>;
     /// Notes that one was used.
     async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError>;
-    /// Sets what a key may use. `false`: there is no such key, or it was revoked.
+    /// Sets the limits of a key. `false`: it does not exist, or was revoked.
     async fn set_key_limits(&self, _user: &str, _id: &str, _limits: KeyLimits) -> Result<bool, StoreError> {
         Ok(false)
     }
@@ -56,7 +56,8 @@ pub trait KeyStore: Send + Sync {
     async fn person(&self, _name: &str) -> Result<Option<PersonRow>, StoreError> {
         Ok(None)
     }
-    /// A person who was signed in elsewhere, with these rights from now on; added if there is none and that is wanted.
+    /// Signs in a person from an external provider with these rights; creates the user if missing and
+    /// requested.
     async fn sign_in_person(
         &self,
         name: &str,
@@ -129,34 +130,34 @@ pub struct NewApiKey {
     /// Name that the owner gave it.
     pub name: String,
     pub scopes: KeyScopes,
-    /// From then on it is worth nothing; milliseconds since 1970.
+    /// Time of expiry, in milliseconds since 1970.
     pub expires_at: Option<i64>,
-    /// Limits of the key, besides those of its person.
+    /// Limits of the key, in addition to those of its user.
     pub limits: KeyLimits,
 }
 
-/// Why a key was not made.
+/// Reason why a key was not created.
 #[derive(Debug, thiserror::Error)]
 pub enum MintError {
-    /// It would allow nothing.
+    /// The key has no scope.
     #[error("a key needs at least one scope: chat, tools, agents, admin")]
     NoScope,
-    /// Nobody could tell it from others.
+    /// The name is empty or invalid.
     #[error("the name of a key has 1 to {NAME_CHARS_MAX} characters")]
     BadName,
-    /// There is nobody to have it.
+    /// The user does not exist.
     #[error("there is no person `{0}`")]
     NoPerson(String),
-    /// It would allow what its person may not.
+    /// The key would have a scope that its user lacks.
     #[error("`{0}` is no admin, so a key of theirs cannot have the scope `admin`")]
     NotAdmin(String),
-    /// It allows no model, or none that can be.
+    /// The list of models is empty or has an invalid entry.
     #[error("models are 1 to {MODELS_MAX} names of agents, `upstream/model` or `upstream/*`")]
     BadModels,
     /// A limit is too large.
     #[error("a limit is at most {max}", max = crate::people::USAGE_LIMIT_MAX)]
     LimitTooLarge,
-    /// It would be worth nothing.
+    /// The time of expiry has passed.
     #[error("the key would have expired already")]
     Expired,
     /// The system has no random bytes.
@@ -215,11 +216,11 @@ impl From<KeyRow> for KeyInfo {
 pub(super) struct KeyRing {
     store: Arc<dyn KeyStore>,
     cache: Mutex<HashMap<String, (KeyWithPerson, Instant)>>,
-    /// People who come without a key.
+    /// Users who sign in without a key.
     people: Mutex<HashMap<String, (PersonRow, Instant)>>,
 }
 
-/// A key, and its person if there is a row of one.
+/// A key, and its user if the user has a row.
 type KeyWithPerson = (KeyRow, Option<PersonRow>);
 
 impl KeyRing {
@@ -231,7 +232,7 @@ impl KeyRing {
     pub(super) async fn principal(&self, text: &str) -> Result<Principal, ApiError> {
         let Some(key) = ApiKey::parse(text) else { return Err(ApiError::unauthenticated()) };
         let row = self.lookup(key.id()).await?;
-        // Compared before anything else is said of it, so that nobody learns which ids there are.
+        // Compared before any other error, so that ids cannot be enumerated.
         match row {
             Some(row) if key.matches(&row.0) => self.authenticate(row).await,
             _ => Err(ApiError::unauthenticated()),
@@ -374,7 +375,7 @@ impl KeyRing {
         }
     }
 
-    /// Forgets what is no longer believed.
+    /// Removes expired entries of the cache.
     pub(super) fn evict_expired(&self) {
         let now = Instant::now();
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
@@ -400,14 +401,14 @@ impl KeyRing {
             None => None,
         };
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        // Ids that do not exist are not remembered: anybody can make up as many as they like.
+        // Unknown ids are not cached: a client can invent any number of them.
         if let Some(row) = row.clone().filter(|_| cache.len() < CACHED_KEYS_MAX) {
             cache.insert(key_id.to_owned(), (row, now));
         }
         Ok(row)
     }
 
-    /// The owner of a key whose secret was shown, if it is worth something now.
+    /// The owner of a key by its secret, if the key is valid now.
     async fn authenticate(&self, (row, person): KeyWithPerson) -> Result<Principal, ApiError> {
         let now = now_ms();
         let is_first = row.user == LOCAL_USER;
@@ -441,7 +442,7 @@ impl KeyRing {
     }
 }
 
-/// Principal of a person who was signed in elsewhere.
+/// Principal of a user who was signed in by a provider or proxy.
 pub(super) fn principal_of_person(
     user: String,
     row: Option<PersonRow>,

@@ -1,4 +1,4 @@
-//! The streams and sockets of each key that are open now, so that they can be ended when the key is no longer worth anything.
+//! The open streams and sockets of each key, so that they can be closed when the key becomes invalid.
 
 use crate::net::ConnectionCanceller;
 use axum::body::{Body, Bytes, HttpBody};
@@ -12,26 +12,26 @@ use std::time::Duration;
 /// Timeout for a WebSocket's close frame before its connection is reset.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// All of them, by key.
+/// All open streams, by key.
 #[derive(Default)]
 pub(super) struct LiveStreams {
     by_key: Mutex<HashMap<String, Vec<LiveStream>>>,
 }
 
-/// One of them: how it ends, and by what.
+/// An open stream: how it is closed, and the handle to close it.
 type LiveStream = (CloseMode, Weak<ConnectionCanceller>);
 
 /// Manner in which a stream closes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseMode {
-    /// A body, which can say nothing: it breaks off.
+    /// A response body, which cannot report a reason: it is aborted.
     Abort,
-    /// A WebSocket, which says a code.
+    /// A WebSocket, which is closed with a code.
     CloseFrame,
 }
 
 impl LiveStreams {
-    /// Adds what ends one of them. It is forgotten when nobody holds it any more.
+    /// Adds a stream. It is removed when its canceller is dropped.
     pub(super) fn add(&self, key_id: &str, mode: CloseMode, canceller: &Arc<ConnectionCanceller>) {
         let mut by_key = self.by_key.lock().unwrap_or_else(PoisonError::into_inner);
         let streams = by_key.entry(key_id.to_owned()).or_default();
@@ -52,7 +52,7 @@ impl LiveStreams {
                 continue;
             }
             canceller.request_close();
-            // Also if nobody listens, or its client takes nothing.
+            // In a task: the stream may have no reader, or a client that does not read.
             tokio::spawn(async move {
                 tokio::time::sleep(CLOSE_TIMEOUT).await;
                 canceller.cancel();

@@ -63,7 +63,7 @@ const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src '
     media-src 'self' blob:; worker-src 'self'; manifest-src 'self'; connect-src 'self'; font-src 'self'; \
     frame-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
-/// Memory for a byte of JSON: its text, its values, and what is made of them.
+/// Memory for a byte of JSON: its text, its values, and the data derived from them.
 const JSON_MEMORY_PER_BYTE: u64 = 6;
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RESOURCE_POLICY: HeaderName = HeaderName::from_static("cross-origin-resource-policy");
@@ -146,7 +146,7 @@ impl Gate {
         }))
     }
 
-    /// These routes behind the gate.
+    /// Puts these routes inside the gate.
     pub fn wrap(&self, routes: Router) -> Router {
         routes.layer(middleware::from_fn_with_state(self.clone(), admit_request))
     }
@@ -158,18 +158,18 @@ impl Gate {
         *self.0.settings.write().unwrap_or_else(PoisonError::into_inner) = new;
     }
 
-    /// Counts a turn that begins without a request of its own: over a WebSocket.
+    /// Counts a turn that begins without an HTTP request: over a WebSocket.
     ///
     /// # Errors
-    /// 429: there have been too many within a minute.
+    /// 429: too many turns within a minute.
     pub(crate) fn check_turn_quota(&self, principal: &Principal) -> Result<(), ApiError> {
         self.settings().check_turn_quota(principal)
     }
 
-    /// A ticket in place of the key of this request, for what cannot send one.
+    /// Issues a ticket for the key of this request, for clients that cannot send one.
     ///
     /// # Errors
-    /// 429: too many are open.
+    /// 429: too many unused tickets.
     pub fn ticket(&self, principal: &Principal) -> Result<(String, Duration), ApiError> {
         let ttl = Duration::from_millis(self.settings().limits.ticket_ms);
         let owner = match (&principal.key_id, principal.signed_in_by) {
@@ -186,10 +186,10 @@ impl Gate {
         }
     }
 
-    /// Makes a key.
+    /// Creates a key.
     ///
     /// # Errors
-    /// As [`MintError`] says.
+    /// See [`MintError`].
     pub async fn mint(&self, user: &str, new: NewApiKey) -> Result<(ApiKey, KeyInfo), MintError> {
         self.0.key_ring.mint(user, new, now_ms()).await
     }
@@ -206,7 +206,7 @@ impl Gate {
         Ok(revoked)
     }
 
-    /// Forgets a person who was removed with their keys, and ends their streams and sockets.
+    /// Drops a removed user from the caches with their keys, and closes their streams and sockets.
     pub(crate) fn close_person(&self, user: &str, key_ids: &[String]) {
         self.forget_cached();
         self.0.live_streams.close_all(&live_name_of(user));
@@ -215,15 +215,15 @@ impl Gate {
         }
     }
 
-    /// Reads keys and people again: something about them has changed.
+    /// Reads keys and users again after a change.
     pub(crate) fn forget_cached(&self) {
         self.0.key_ring.forget_cached();
     }
 
-    /// Sets what a key may use. `false`: this user has no such key.
+    /// Sets the limits of a key. `false`: this user has no such key.
     ///
     /// # Errors
-    /// As [`MintError`] says.
+    /// See [`MintError`].
     pub async fn set_key_limits(
         &self,
         user: &str,
@@ -242,7 +242,7 @@ impl Gate {
         self.0.key_ring.page(user, page).await
     }
 
-    /// A key by its id, of whichever person.
+    /// A key by its id, of any user.
     pub(crate) async fn key(&self, key_id: &str) -> Result<Option<KeyRow>, StoreError> {
         self.0.key_ring.get(key_id).await
     }
@@ -255,7 +255,8 @@ impl Gate {
         self.0.key_ring.list(user).await
     }
 
-    /// Looks at the keys of open streams for ever: those that expired, or were revoked by another program, end theirs.
+    /// Checks the keys of open streams in an endless loop: a stream is closed if its key expired or was
+    /// revoked by another program.
     pub async fn watch_live_keys(&self) {
         let mut every = tokio::time::interval(KEY_CHECK_INTERVAL);
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -283,7 +284,7 @@ impl Gate {
         self.0.settings.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Everything that is asked of a request, the cheapest first.
+    /// Checks a request, cheapest check first.
     async fn admit(
         &self,
         settings: &GateSettings,
@@ -292,7 +293,7 @@ impl Gate {
     ) -> Result<AdmittedRequest, ApiError> {
         let limits = &settings.limits;
         let Some(pattern) = parts.extensions.get::<MatchedPath>() else {
-            // Nothing is there, which is no secret; the fallback says so.
+            // No route matches, which is not secret; the fallback answers 404.
             return Ok(AdmittedRequest {
                 principal: None,
                 kind: RequestKind::Plain,
@@ -323,14 +324,14 @@ impl Gate {
         check_content_length(&parts.headers, body_limits)?;
         let credential = credential_of(parts)?;
         let RouteAccess::Scope(scope) = access else {
-            // Nobody's body is a large one.
+            // Without a key a body may not be large.
             let bytes_max = body_limits.bytes_max.min(LARGE_BYTES);
             let body_limits = BodyLimits { bytes_max, ..body_limits };
             check_content_length(&parts.headers, body_limits)?;
             return Ok(AdmittedRequest { principal: None, kind, body_limits });
         };
         let principal = self.principal(credential, parts, page).await?;
-        // Behind the key: who has none is told that, and nothing else.
+        // After the key check: a request without a key learns nothing else.
         if !route_rules::is_read(method) {
             check_csrf_intent(&parts.headers, principal.signed_in_by)?;
         }
@@ -404,7 +405,7 @@ impl Gate {
 /// Owner of a ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum TicketOwner {
-    /// Whoever uses a server without keys.
+    /// The anonymous user of a server without keys.
     Nobody,
     Key(String),
     /// A person whom the proxy has signed in.
@@ -447,7 +448,7 @@ async fn admit_body(memory: RequestMemory, kind: RequestKind, bytes: u64) -> Res
     }
 }
 
-/// `None` if it is not said in front.
+/// `None` if the request does not declare its length.
 fn body_length(body: &DrainedBody) -> Option<u64> {
     if body.is_end_stream() { Some(0) } else { body.size_hint().exact() }
 }
@@ -495,7 +496,7 @@ async fn admit_request(State(gate): State<Gate>, request: Request, next: Next) -
         }
     };
     set_default_headers(response.headers_mut(), &request_id);
-    // The path alone: what stands behind it may be a ticket.
+    // The path alone: the query may contain a ticket.
     tracing::info!(
         target: "throughline::access",
         %method, %path, status = response.status().as_u16(), ms = began.elapsed().as_millis() as u64,
@@ -522,7 +523,7 @@ impl Gate {
             let length = body_length(&body);
             let admitted = admit_body(memory.clone(), kind, length.unwrap_or(body_limits.bytes_max)).boxed();
             match length {
-                // Who does not say it is let in when it turns out to be a large one.
+                // A body without a declared length is admitted when it turns out to be large.
                 None => admission = Some(BodyAdmission { admitted: Some(admitted), memory: memory.clone() }),
                 Some(_) => {
                     if let Err(error) = admitted.await {
@@ -549,7 +550,7 @@ impl Gate {
         let response = next.run(Request::from_parts(parts, body)).await;
         if let Some(error) = body_status.and_then(|body_status| body_status.error(body_limits)) {
             let mut response = error.into_response();
-            // The rest of the body is not waited for, and not for ever read on.
+            // The rest of the body is read only within bounds, so the connection is closed.
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             return response;
         }
@@ -563,7 +564,7 @@ impl Gate {
         }
     }
 
-    /// Notes what goes on after the answer's head, so that it ends with its key.
+    /// Registers a response that continues after its head, so that it ends with its key.
     fn track_stream(&self, response: Response, key_id: &str, connection: Option<ConnectionInfo>) -> Response {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             if let Some(connection) = connection {
@@ -598,7 +599,7 @@ fn request_id(headers: &HeaderMap) -> HeaderValue {
     }
 }
 
-/// Headers of every response, unless its handler set them: a downloaded file has a policy of its own.
+/// Sets headers of every response, unless its handler set them: a downloaded file has a different policy.
 fn set_default_headers(headers: &mut HeaderMap, request_id: &HeaderValue) {
     for (name, value) in [
         (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
@@ -609,7 +610,7 @@ fn set_default_headers(headers: &mut HeaderMap, request_id: &HeaderValue) {
     ] {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    // What is somebody's is kept nowhere on its way; assets of the page say otherwise for themselves.
+    // Private responses must not be cached; assets of the page set another value.
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     headers.insert(REQUEST_ID, request_id.clone());
 }

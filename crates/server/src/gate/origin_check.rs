@@ -37,21 +37,22 @@ pub(super) struct AllowedSites {
 pub(super) enum RequestOrigin {
     /// None, or one of this server's own.
     Own,
-    /// One of another origin that the configuration lets in.
+    /// Another origin that the configuration allows.
     Other(HeaderValue),
 }
 
 /// Result of the check for an admitted request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SiteAdmission {
-    /// To be answered.
+    /// The request is admitted.
     Request(RequestOrigin),
     /// A browser's question whether that page may ask: it may.
     Preflight(RequestOrigin),
 }
 
-/// Presence of a valid key. A request with a valid key is not the work of a page that lets its host name point here,
-/// since such a page does not know the key; nor of another site's page, since browsers do not send keys by themselves.
+/// Presence of a valid key. A request with a valid key does not come from a page that rebinds its host name
+/// to this server, since such a page does not know the key; nor from another site's page, since browsers do
+/// not send keys automatically.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyProof {
     Valid,
@@ -67,12 +68,12 @@ impl AllowedSites {
     pub(super) fn admit(&self, parts: &Parts, key: KeyProof) -> Result<SiteAdmission, ApiError> {
         let is_preflight =
             parts.method == Method::OPTIONS && parts.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-        // A page asks first, without the key, for leave to show one. The answer is that of the request with a good key; all
-        // that the page gets by it is leave to send the request, which is then judged by the key that it shows.
+        // A preflight comes without the key and asks whether one may be sent. The answer is that of a request
+        // with a valid key; it only allows the page to send the request, which is then judged by its key.
         let key = if is_preflight && requests_key_header(&parts.headers) { KeyProof::Valid } else { key };
         let (host, own_host) = self.host(parts, key)?;
         let origin = self.origin_of(parts, host, own_host, key)?;
-        // Private Network Access: a page of the internet asks whether it may reach into this network.
+        // Private Network Access: a page on the internet asks for access to this network.
         if parts.headers.contains_key(REQUEST_PRIVATE_NETWORK) {
             return Err(ApiError::forbidden(
                 "private_network",
@@ -120,7 +121,7 @@ impl AllowedSites {
         if name == "localhost" {
             return true;
         }
-        // A literal address cannot be rebound; it has to be this machine's all the same.
+        // A literal address cannot be rebound; it must still be this machine's.
         if let Some(ip) = ip_literal(&name)
             && (ip.is_loopback() || local_ip.is_some_and(|local_ip| local_ip.to_canonical() == ip))
         {
@@ -160,7 +161,7 @@ impl AllowedSites {
                 if self.origins.iter().any(|origin| origin == text) {
                     return Ok(RequestOrigin::Other(origin.clone()));
                 }
-                // A proxy in front may speak HTTPS, so the scheme is not compared; host and port are.
+                // A proxy in front may terminate HTTPS, so the scheme is not compared; host and port are.
                 let web = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
                 match web {
                     Some(of_page) if is_own_host && of_page.eq_ignore_ascii_case(host) => {
@@ -178,7 +179,7 @@ impl AllowedSites {
     }
 }
 
-/// True if the request that a preflight asks about shows a key in a header.
+/// True if the request that a preflight announces has a key in a header.
 fn requests_key_header(headers: &HeaderMap) -> bool {
     let wanted = headers.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|names| names.to_str().ok());
     wanted
@@ -187,8 +188,8 @@ fn requests_key_header(headers: &HeaderMap) -> bool {
         .any(|name| KEY_HEADERS.iter().any(|key| name.trim().eq_ignore_ascii_case(key.as_str())))
 }
 
-/// A picture, script or form of another page: browsers send no origin with some of them, but say where they come from. Going
-/// to an address of ours is no such thing.
+/// True for a picture, script or form of another page: browsers send no origin with some of them, but
+/// `Sec-Fetch-Site`. Navigation to this server does not count.
 fn is_foreign_fetch(headers: &HeaderMap) -> bool {
     let header_is = |name: &HeaderName, value: &str| {
         headers.get(name).is_some_and(|actual| actual.as_bytes() == value.as_bytes())
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn only_names_of_ours_are_answered() {
+    fn unknown_hosts_are_rejected() {
         for host in [
             "localhost",
             "LOCALHOST:8787",
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn only_pages_of_ours_may_ask() {
+    fn foreign_origins_are_rejected() {
         let host = ("host", "localhost:8787");
         for (origin, expected) in [
             ("http://localhost:8787", "own"),
@@ -357,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shows_a_good_key_comes_under_any_name_and_out_of_any_program() {
+    fn valid_key_admits_other_hosts_and_app_origins() {
         let host = ("host", "localhost:8787");
         let docker = ("host", "host.docker.internal:8787");
         for (headers, without, with) in [
@@ -387,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preflight_is_answered_as_the_request_that_it_asks_about() {
+    fn preflight_is_admitted_like_its_request() {
         let admitted = |origin: &str, host: &str, method: Method, more: &[(&str, &str)], key| {
             let settings = ServerSettings {
                 origins: vec!["https://page.example.com".into()],
@@ -437,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_page_embeds_is_refused_and_going_there_is_not() {
+    fn cross_site_embedding_is_rejected_but_not_navigation() {
         let host = ("host", "localhost:8787");
         check(&[host, ("sec-fetch-site", "cross-site"), ("sec-fetch-mode", "no-cors")], "foreign_origin");
         check(&[host, ("sec-fetch-site", "same-site"), ("sec-fetch-mode", "no-cors")], "foreign_origin");
@@ -447,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_other_networks_may_not_reach_into_this_one() {
+    fn private_network_request_is_rejected() {
         let private = [
             ("host", "localhost"),
             ("origin", "https://page.example.com"),

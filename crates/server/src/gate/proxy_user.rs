@@ -1,8 +1,8 @@
-//! People whom a proxy in front has signed in and names in a header. Only requests from the proxy's addresses are believed;
-//! for all others the header is not there.
+//! People whom a reverse proxy has signed in and names in a header. The header counts only on requests from
+//! the proxy's addresses; on all others it is ignored.
 //!
-//! Browsers come through the proxy by themselves, also if a page of another site sends them, so such a request is let in only
-//! from the server's own page or from a program, and what changes something has to show that.
+//! Browsers pass the proxy automatically, also on requests that a page of another site sends. So a request is
+//! admitted only from the server's own page or from a program, and a state-changing request must prove that.
 
 use crate::error::ApiError;
 use crate::net::ConnectionInfo;
@@ -41,7 +41,7 @@ impl TrustedProxy {
         Some(Self { settings, header, groups_header, first_person })
     }
 
-    /// True if people whom the server does not know are added.
+    /// True if unknown people are added as users.
     pub(super) fn creates(&self) -> bool {
         self.settings.create
     }
@@ -51,7 +51,8 @@ impl TrustedProxy {
         &self.settings.person_scopes
     }
 
-    /// The person whom the proxy names; `None` if it names nobody, or the request is not from the proxy.
+    /// The person whom the proxy names; `None` if the header is missing, or the request is not from the
+    /// proxy.
     pub(super) fn person(&self, parts: &Parts) -> Result<Option<ProxiedPerson>, ApiError> {
         let peer = parts.extensions.get::<ConnectionInfo>().map(|connection| connection.peer.ip());
         if !peer.is_some_and(|peer| self.settings.from.iter().any(|range| range.contains(peer))) {
@@ -120,7 +121,7 @@ fn bad_header(header: &HeaderName, message: String) -> ApiError {
         .remedy("the proxy has to replace what clients send in this header by one name")
 }
 
-/// Refusal of a person whom the proxy has signed in and the server does not know.
+/// Refusal of a person whom the proxy has signed in and who is not a user of the server.
 pub(super) fn unknown_person(name: &str) -> ApiError {
     ApiError::forbidden("unknown_person", format!("`{name}` is signed in, and no person of this server"))
         .remedy(format!("an admin can add them: throughline users add {name}"))
@@ -132,7 +133,7 @@ pub(super) fn removed_person(name: &str) -> ApiError {
         .remedy(format!("an admin can bring them back: throughline users add {name}"))
 }
 
-/// Refusal of a key of one person beside the name of another.
+/// Refusal of a request with the key of one person and the name of another.
 pub(super) fn identities_differ() -> ApiError {
     ApiError::bad_request("identities_differ", "the key is one person's, and the proxy names another one")
         .remedy("send the key without the proxy's sign-in, or take a key of the same person")

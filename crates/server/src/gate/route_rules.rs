@@ -6,7 +6,7 @@ use http::Method;
 /// Access that a route requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RouteAccess {
-    /// Nothing: it tells nothing of anybody.
+    /// No credential: the route reveals nothing about users.
     Open,
     /// A key with this scope.
     Scope(KeyScope),
@@ -16,15 +16,15 @@ pub(super) enum RouteAccess {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RequestKind {
     Plain,
-    /// It begins a turn.
+    /// The request starts a turn.
     NewTurn,
-    /// It begins a turn, and its body holds the pictures of a chat.
+    /// The request starts a turn, and its body may contain the pictures of a chat.
     Chat,
-    /// Its body is a file.
+    /// The body is a file.
     Upload,
 }
 
-/// A rule for a path and everything below it; the longest one that fits decides. `{}` stands for a parameter.
+/// A rule for a path and everything below it; the longest match decides. `{}` matches a parameter.
 struct RouteRule {
     path: &'static str,
     reads: RouteAccess,
@@ -41,13 +41,14 @@ const fn route_rule(path: &'static str, reads: RouteAccess, writes: RouteAccess)
     RouteRule { path, reads, writes }
 }
 
-// What is everybody's, such as agents, is changed with `admin`; the handlers of such routes ask for it besides.
+// Shared resources, such as agents, are changed with `admin`; the handlers of such routes check it in
+// addition.
 const RULES: &[RouteRule] = &[
     route_rule("/", OPEN, ADMIN),
     route_rule("/healthz", OPEN, ADMIN),
     route_rule("/readyz", OPEN, ADMIN),
     route_rule("/metrics", ADMIN, ADMIN),
-    // The page and its files: the same for everybody.
+    // The page and its files: the same for all users.
     route_rule("/{}", OPEN, ADMIN),
     route_rule("/c/{}", OPEN, ADMIN),
     route_rule("/s/{}", OPEN, ADMIN),
@@ -68,14 +69,14 @@ const RULES: &[RouteRule] = &[
     route_rule("/plugin-callback/{}", ADMIN, OPEN),
     route_rule("/v1/agent-fields", CHAT, AGENTS),
     route_rule("/v1/agents", CHAT, CHAT),
-    // What is sent there is spoken or written down, and forgotten.
+    // The audio and texts sent there are processed and not stored.
     route_rule("/v1/audio", CHAT, CHAT),
     route_rule("/v1/calls", CHAT, CHAT),
     route_rule("/v1/chat/completions", CHAT, CHAT),
     route_rule("/v1/clients", CHAT, CHAT),
     route_rule("/v1/completions", CHAT, CHAT),
     route_rule("/v1/conversations", CHAT, CHAT),
-    // What is sent there is read and forgotten.
+    // The data sent there are processed and not stored.
     route_rule("/v1/decode", CHAT, CHAT),
     route_rule("/v1/embeddings", CHAT, CHAT),
     route_rule("/v1/files", CHAT, CHAT),
@@ -87,15 +88,15 @@ const RULES: &[RouteRule] = &[
     route_rule("/v1/models", CHAT, CHAT),
     route_rule("/v1/parse", CHAT, CHAT),
     route_rule("/v1/prompts", CHAT, CHAT),
-    // What it takes is what a link in a chat shows in place of a key.
+    // The credential is in the body: a link of a chat, instead of a key.
     route_rule("/v1/question-links", OPEN, OPEN),
     route_rule("/v1/remembered", CHAT, CHAT),
     route_rule("/v1/saved-prompts", CHAT, CHAT),
     route_rule("/v1/search", CHAT, CHAT),
-    // What it takes is what a link shows in place of a key.
+    // The credential is in the body: a shared link, instead of a key.
     route_rule("/v1/shared", OPEN, OPEN),
     route_rule("/v1/shares", CHAT, CHAT),
-    // What it takes is what a link shows in place of a key.
+    // The credential is in the body: a sign-in link, instead of a key.
     route_rule("/v1/sign-in", OPEN, OPEN),
     route_rule("/v1/sign-out", CHAT, CHAT),
     route_rule("/v1/telemetry", CHAT, CHAT),
@@ -105,7 +106,7 @@ const RULES: &[RouteRule] = &[
     route_rule("/v1/tools/{}/call", TOOLS, TOOLS),
     route_rule("/v1/turns", CHAT, CHAT),
     route_rule("/v1/upstreams", CHAT, ADMIN),
-    // It looks for models on this machine, and says which keys the environment has.
+    // It probes for models on this machine, and lists which keys the environment has.
     route_rule("/v1/upstreams/known", ADMIN, ADMIN),
     route_rule("/v1/users", ADMIN, ADMIN),
     route_rule("/v1/voices", CHAT, CHAT),
@@ -134,12 +135,12 @@ pub(super) fn required_access(pattern: &str, method: &Method) -> Option<RouteAcc
     Some(if is_read(method) { rule.reads } else { rule.writes })
 }
 
-/// A route under a base URL that says how tools are shown is the route itself.
+/// Removes the prefix that selects a rendering from a route.
 fn without_rendering(pattern: &str) -> &str {
     pattern.strip_prefix("/render/{render}").unwrap_or(pattern)
 }
 
-/// True for this path and everything below it. `{}` matches any parameter, whatever its name in the route.
+/// True for this path and everything below it. `{}` matches a parameter of any name.
 fn is_below(pattern: &str, path: &str) -> bool {
     let mut parts = pattern.split('/');
     path.split('/').all(|wanted| {
@@ -167,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_rule_decides_and_what_has_none_is_nobodys() {
+    fn longest_route_rule_wins_and_unknown_routes_have_none() {
         for (method, pattern, expected) in [
             (Method::GET, "/healthz", Some(OPEN)),
             (Method::GET, "/v1/turns/{turn_id}/events", Some(CHAT)),

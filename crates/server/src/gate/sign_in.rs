@@ -1,4 +1,4 @@
-//! Browsers that are signed in: each gets a key of its own, which ends by itself.
+//! Sign-in of browsers: each gets a separate key, which expires.
 
 use super::ticket::TicketError;
 use super::{ApiKey, Gate, KeyInfo, NewApiKey, RandomnessError};
@@ -30,7 +30,7 @@ pub(super) const PROVIDER_KEY_NAME: &str = "browser (OpenID Connect)";
 /// Right that a link gives to a browser.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum SignInGrant {
-    /// The first person's key, for whoever has the link.
+    /// The first user's key, for anyone with the link.
     FirstPerson,
     /// A key of this person, for the browser that was at the provider.
     #[cfg_attr(not(feature = "oidc"), expect(dead_code, reason = "only a provider grants it"))]
@@ -57,7 +57,8 @@ impl Gate {
     /// the provider.
     ///
     /// # Errors
-    /// 401: there is no such link, or it was used, or is too old, or is another browser's. The store.
+    /// 401: the link is unknown, used, expired, or belongs to another browser. The store cannot be read or
+    /// written.
     pub async fn sign_in(&self, ticket: &str, cookie: Option<&str>) -> Result<(ApiKey, KeyInfo), ApiError> {
         let refused = || {
             ApiError::new(
@@ -73,7 +74,7 @@ impl Gate {
             SignInGrant::FirstPerson => {
                 (LOCAL_USER.to_owned(), BROWSER_KEY_NAME, BROWSER_KEY_TTL, Vec::new())
             }
-            // A link of somebody else's sign-in would sign this browser in as them.
+            // A sign-in link of another person would sign this browser in as them.
             SignInGrant::Person { browser, .. }
                 if cookie.map(|cookie| blake3::hash(cookie.as_bytes())) != Some(browser) =>
             {
@@ -91,10 +92,11 @@ impl Gate {
         self.0.key_ring.mint(&user, new, now).await.map_err(ApiError::internal)
     }
 
-    /// Makes the key of a browser worthless. A key that somebody has typed in stays as it is. Returns whether it was one.
+    /// Revokes the key of a browser session. A key that was entered by hand is not revoked. Returns whether a
+    /// session ended.
     ///
     /// # Errors
-    /// The store.
+    /// The store cannot be written.
     pub(crate) async fn sign_out(&self, principal: &Principal) -> Result<bool, ApiError> {
         let Some(key_id) = &principal.key_id else { return Ok(false) };
         let key = self.key(key_id).await?;
@@ -118,7 +120,8 @@ impl Gate {
     /// Link for the browser with this cookie, which was signed in at the provider.
     ///
     /// # Errors
-    /// 403: there is no such person, and people are not added, or they were removed. The store.
+    /// 403: the user does not exist and users are not added, or was removed. The store cannot be read or
+    /// written.
     #[cfg(feature = "oidc")]
     pub(crate) async fn grant_sign_in(
         &self,

@@ -1,5 +1,5 @@
-//! Tickets: browsers' `EventSource` and `WebSocket` cannot send a key, and a key in an address would be logged. A ticket stands
-//! for one request of its key, once, for a minute.
+//! Tickets: browsers' `EventSource` and `WebSocket` cannot send a key, and a key in an address would be
+//! logged. A ticket replaces the key in one request, once, within a minute.
 
 use super::api_key::{RandomnessError, random_bytes};
 use base64::Engine as _;
@@ -11,12 +11,12 @@ use tokio::time::Instant;
 
 /// Bytes of a ticket.
 const TICKET_BYTES: usize = 32;
-/// Tickets that nobody has used yet, of all keys together.
+/// Maximum number of unused tickets, of all keys together.
 const OPEN_MAX: usize = 4_096;
 
-/// The tickets that nobody has used yet. They do not outlive the process: a page asks for another one.
+/// The unused tickets. They do not outlive the process: a page requests a new one.
 pub(super) struct TicketStore<T> {
-    /// By hash: whoever can measure how long looking up takes learns nothing of a ticket.
+    /// Tickets by hash, so that the time of a lookup reveals nothing about a ticket.
     open: Mutex<HashMap<blake3::Hash, StoredTicket<T>>>,
 }
 
@@ -25,12 +25,12 @@ struct StoredTicket<T> {
     expires_at: Instant,
 }
 
-/// Why there is no ticket.
+/// Reason why no ticket was issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TicketError {
-    /// Too many are open.
+    /// Too many unused tickets.
     TooMany,
-    /// No random bytes.
+    /// The system has no random bytes.
     NoRandomness,
 }
 
@@ -60,14 +60,14 @@ impl<T> TicketStore<T> {
         Ok(ticket)
     }
 
-    /// The owner of a ticket, which is used up by that. `None`: there is no such ticket, or it was used, or is too old.
+    /// Uses up a ticket and returns its owner. `None`: the ticket is unknown, used or expired.
     pub(super) fn take(&self, ticket: &str) -> Option<T> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let ticket = open.remove(&blake3::hash(ticket.as_bytes()))?;
         (Instant::now() < ticket.expires_at).then_some(ticket.owner)
     }
 
-    /// Forgets those that are too old.
+    /// Drops expired tickets.
     pub(super) fn evict_expired(&self) {
         let now = Instant::now();
         self.open.lock().unwrap_or_else(PoisonError::into_inner).retain(|_, ticket| now < ticket.expires_at);
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn a_ticket_is_good_once_and_for_its_time() {
+    async fn ticket_is_valid_once_and_until_it_expires() {
         let tickets = TicketStore::new();
         let minute = Duration::from_secs(60);
         let issue = || tickets.issue("k", minute).unwrap();
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn so_many_may_be_open_and_old_ones_make_room() {
+    async fn open_tickets_are_limited_and_expired_ones_removed() {
         let tickets = TicketStore::new();
         let second = Duration::from_secs(1);
         for _ in 0..OPEN_MAX {

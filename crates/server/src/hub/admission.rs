@@ -12,16 +12,16 @@ use throughline_engine::TurnId;
 #[derive(Default)]
 pub(super) struct TurnTable {
     by_id: HashMap<TurnId, TurnEntry>,
-    /// By whose limit they count against.
+    /// Number of starting turns by limit key.
     starting: HashMap<String, u32>,
-    /// Counts turns that were parked: a later one comes behind an earlier one.
+    /// Counter of parked turns, which gives their order.
     pub parked_counter: u64,
 }
 
 impl TurnTable {
-    /// Number of turns that count against a limit: running ones and those that are being started. A parked turn runs
-    /// nothing and does not count, nor does one that has ended and is still being recorded: whoever has read its end may start
-    /// the next one.
+    /// Number of turns that count against a limit: running and starting ones. A parked turn runs nothing and
+    /// does not count, nor does one that has ended and is still being recorded: a client that has read its
+    /// end may start the next one.
     fn count_for(&self, limit_key: &str) -> usize {
         let runs = |running: &&TurnEntry| {
             running.parked.is_none()
@@ -45,7 +45,7 @@ impl TurnTable {
             .remedy("wait for one of them, or cancel it: GET /v1/turns lists them"))
     }
 
-    /// The turn runs, in the place that was kept for it.
+    /// Adds a running turn, in its reserved slot.
     pub(super) fn insert_running(
         &mut self,
         id: TurnId,
@@ -82,15 +82,16 @@ impl DerefMut for TurnTable {
     }
 }
 
-/// The place of a turn that is being started. Dropping it gives the place back; [`TurnTable::insert_running`] fills it.
+/// The slot reserved for a starting turn. Dropping it releases the slot; [`TurnTable::insert_running`] uses
+/// it.
 pub(super) struct TurnAdmission {
     hub: Hub,
-    /// `None` = the turn runs and counts by itself.
+    /// `None` = the turn runs and is counted there.
     limit_key: Option<String>,
 }
 
 impl Hub {
-    /// Keeps a place for one more turn.
+    /// Reserves a slot for one more turn.
     ///
     /// # Errors
     /// 429 `too_many_turns`.

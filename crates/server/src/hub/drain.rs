@@ -9,7 +9,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Result of draining.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DrainSummary {
-    /// Those that were still running when the time was over. They are not ended: the next start goes on with them.
+    /// Number of turns that were still running at the end of the drain. They are not ended: the next start
+    /// resumes them.
     pub handed_over: usize,
 }
 
@@ -21,16 +22,16 @@ impl Hub {
         let inner = &self.0;
         inner.stopping.cancel();
         inner.tasks.close();
-        // Whether in time or not, what is left says it.
+        // The remaining turns are counted below, also after a timeout.
         let _ = tokio::time::timeout(time, self.wait_until_idle()).await;
         let handed_over = self.turns_running();
         inner.handed_over.cancel();
         DrainSummary { handed_over }
     }
 
-    /// Waits until all that is left are parked turns: whoever goes on with one of them does so after the next start.
+    /// Waits until only parked turns are left: they are continued after the next start.
     async fn wait_until_idle(&self) {
-        // Each turn has one task, until everything about it is kept.
+        // Each turn has one task, until all its data are stored.
         let idle = async {
             while self.0.tasks.len() > self.parked_count() {
                 tokio::time::sleep(POLL_INTERVAL).await;

@@ -8,14 +8,14 @@ use throughline_engine::{EventSeq, StepProviderState, TurnId};
 use throughline_store::{LogError, PathTurn, TurnParent};
 use throughline_wire::{ClosedStep, Message, UserPart};
 
-/// Records read at once to fold them.
+/// Records per read when folding.
 const RECORDS_PER_READ: usize = 1_024;
 
-/// Why there is no history.
+/// Reason why the history is not available.
 pub(super) enum HistoryError {
-    /// A turn of it still runs, so that nobody knows what it will add.
+    /// A turn of the conversation still runs, so its part of the history is not final.
     Running(String),
-    /// Anything else.
+    /// Any other error.
     Error(ApiError),
 }
 
@@ -130,7 +130,7 @@ impl Hub {
             let records = self.0.log.read(turn, after, RECORDS_PER_READ).await?;
             let Some(last) = records.last() else { break };
             after = last.seq;
-            // A reader ignores what it does not know.
+            // Readers ignore unknown events.
             let read =
                 records.iter().filter_map(|record| Event::from_json(&record.kind, &record.payload).ok());
             events.extend(read);

@@ -7,11 +7,12 @@ use tokio::sync::{Mutex as AsyncMutex, OwnedMutexGuard};
 
 type UserAndKey = (String, String);
 
-/// One lock for each key whose post is being started now.
+/// One lock for each idempotency key whose request is in progress.
 #[derive(Clone, Default)]
 pub(super) struct IdempotencyLocks(Arc<Mutex<HashMap<UserAndKey, Arc<AsyncMutex<()>>>>>);
 
-/// While it is there, no other post with the same key is started. Dropping it lets the next one in.
+/// Lock of a key: while it is held, no other request with the same key starts a turn. Dropping it admits the
+/// next one.
 pub(super) struct IdempotencyGuard {
     locks: IdempotencyLocks,
     key: UserAndKey,
@@ -23,7 +24,8 @@ impl IdempotencyLocks {
     pub(super) async fn lock(&self, user: &str, key: &str) -> IdempotencyGuard {
         let key = (user.to_owned(), key.to_owned());
         let lock = self.with(|locks| locks.entry(key.clone()).or_default().clone());
-        // Before it is waited for: a request that is let go while it waits removes what nobody else waits for.
+        // Created before the wait: a request that is dropped while it waits removes an entry that no other
+        // request uses.
         let mut guard = IdempotencyGuard { locks: self.clone(), key, lock: None };
         guard.lock = Some(lock.lock_owned().await);
         guard

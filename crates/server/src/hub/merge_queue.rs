@@ -1,4 +1,4 @@
-//! The deltas of a turn that has ended become few: who reads it later wants the text and not the pace at which it came.
+//! Merging of the deltas of ended turns: later readers need the text and not its timing.
 
 use super::Hub;
 use crate::viewer::merge_deltas;
@@ -16,12 +16,13 @@ pub const MERGE_AFTER: Duration = Duration::from_secs(60);
 pub(super) type MergeQueue = UnboundedSender<(Instant, TurnId)>;
 
 impl Hub {
-    /// Merges a turn in a while. If the server stops before, the turn stays as it is, which is as good.
+    /// Merges a turn after a delay. If the server stops before, the turn stays as it is, which does no harm.
     pub(super) fn merge_later(&self, turn: TurnId) {
         let Some(after) = self.0.merge_after else { return };
-        // One task for all: what waits is a name and a time, and a busy minute of turns is not merged all at once.
+        // One task for all: an entry is an id and a time, and after a busy minute the turns are not merged
+        // all at the same time.
         let queue = self.0.merge_queue.get_or_init(|| self.spawn_merger());
-        // Whoever took it has stopped with the server.
+        // The receiver is closed only when the server stops.
         let _ = queue.send((Instant::now() + after, turn));
     }
 

@@ -1,7 +1,8 @@
-//! The running turns: start, steering, viewers, end; resume after a start of the server, and hand-over when it stops.
+//! The running turns: start, steering, viewers, end; resume after a start of the server, and hand-over at its
+//! shutdown.
 //!
-//! It decides nothing about a turn and holds nothing that a restart would lose: the state of a turn is in the log and in the
-//! catalog, and the hub only has handles.
+//! The hub decides nothing about a turn and holds nothing that a restart would lose: the state of a turn is
+//! in the log and in the catalog, and the hub only has handles.
 
 mod admission;
 mod drain;
@@ -68,24 +69,25 @@ struct HubInner {
     merge_queue: OnceLock<merge_queue::MergeQueue>,
     /// Turns that were open when the server started are running again, or have been ended truthfully.
     ready: AtomicBool,
-    /// No turn is started any more.
+    /// Cancelled at shutdown: no turn is started afterwards.
     stopping: CancellationToken,
-    /// Viewers are closed, cleanly and without an end: they come back, to whoever has the turns then.
+    /// Cancelled when turns are handed over: viewers are closed cleanly without an end, and reconnect to the
+    /// next owner.
     handed_over: CancellationToken,
     /// Writes the calls of turns; what it has of a turn is written before the turn's end is.
     history: OnceLock<CallHistory>,
-    /// One task for each turn, until everything about it is kept.
+    /// One task for each turn, until all its data are stored.
     tasks: TaskTracker,
 }
 
-/// Where a turn stands.
+/// State of a turn.
 #[derive(Clone, Debug)]
 pub enum TurnState {
-    /// It runs, and can be told something.
+    /// The turn runs and accepts commands.
     Running(TurnControl),
-    /// It has no end, and nothing runs it: its server stops, or could not go on with it.
+    /// The turn has no end, and this server does not run it: it is stopping, or could not resume it.
     NotRunning,
-    /// It is over, or will be in a moment.
+    /// The turn has ended, or will in a moment.
     Ended(Box<TurnRow>),
 }
 
@@ -138,9 +140,9 @@ impl Hub {
         }))
     }
 
-    /// The history of calls is written by this. A second one is not heard.
+    /// Sets the writer of the history of calls. Later calls are ignored.
     pub fn set_call_history(&self, history: CallHistory) {
-        // Whoever was first writes it all.
+        // The first one is set for good.
         let _ = self.0.history.set(history);
     }
 
@@ -173,11 +175,11 @@ impl Hub {
         self.0.handed_over.clone()
     }
 
-    /// Where a turn of this user stands.
+    /// State of a turn of this user.
     ///
     /// # Errors
-    /// 404: there is none, or it is another user's. 503: the server is starting and has not come to it yet (`starting`), or
-    /// another server runs it (`owned_elsewhere`).
+    /// 404: it does not exist, or belongs to another user. 503: the server is starting and has not resumed it
+    /// yet (`starting`), or another server runs it (`owned_elsewhere`).
     pub async fn control(&self, user: &str, turn: &TurnId) -> Result<TurnState, ApiError> {
         self.wait_until_resumed(turn).await;
         if let Some(running) = self.turns().get(turn).filter(|running| running.info.user == user) {
@@ -206,8 +208,8 @@ impl Hub {
     /// A cursor in a turn of this user.
     ///
     /// # Errors
-    /// 404: there is none, or it is another user's. 410: it has ended, and its events are gone. 429: too many streams are
-    /// open. 503: it has not begun yet.
+    /// 404: it does not exist, or belongs to another user. 410: it has ended, and its events were deleted.
+    /// 429: too many streams are open. 503: it has not begun yet.
     pub async fn viewer(
         &self,
         principal: &Principal,
@@ -240,7 +242,7 @@ impl Hub {
         open_result
     }
 
-    /// Tells this of viewers from now on. The first one counts.
+    /// Reports viewers to this telemetry. The first one set is used.
     pub(crate) fn set_telemetry(&self, telemetry: Arc<Telemetry>) {
         let _ = self.0.telemetry.set(telemetry);
     }

@@ -1,15 +1,16 @@
-//! Turns that wait for a person or a client alone, on whatever route they were begun.
+//! Turns that only wait for a person or a client, on any route.
 //!
 //! Such a turn runs nothing and costs no more than its memory, so it is *parked*: it does not count against
-//! `turns_per_key_max`. A key has at most `parked_turns_per_key_max` of them, and more than one only if all of them together were
-//! begun with at most `parked_text_bytes_per_key_max` of text. Over that the oldest that waits for a client is ended, with a notice
-//! that says so; a request that comes for it later is answered by a new turn from its own messages. One that waits for a person
-//! is never ended for another: where these fill the limit alone, the newest of all gives way. Its question is denied, or it is
-//! ended if it waits for a client; both name the limit.
+//! `turns_per_key_max`. A key has at most `parked_turns_per_key_max` of them, and more than one only if all
+//! of them together were begun with at most `parked_text_bytes_per_key_max` of text. Over a limit the oldest
+//! that waits for a client is ended, with a notice that names the limit; a request that continues it later is
+//! answered by a new turn from its own messages. A turn that waits for a person is never ended for another:
+//! if these fill the limit, the newest one gives way. Its question is denied, or it is ended if it waits for
+//! a client; both name the limit.
 //!
-//! The turn itself says when it waits and when it goes on ([`Hub::set_wait`]). A surface that ends an answer parks its turn
-//! at once ([`Hub::park`]), so that whoever has read the answer may begin the next one, and takes it back before it gives
-//! the turn what it waits for ([`Hub::unpark`]), if there is room for one more that runs.
+//! The turn itself reports when it waits and when it continues ([`Hub::set_wait`]). A surface that ends an
+//! answer parks its turn immediately ([`Hub::park`]), so that a client that has read the answer may begin the
+//! next one. It unparks the turn before it delivers the input ([`Hub::unpark`]), if one more turn may run.
 
 use super::Hub;
 use super::running_turns::TurnEntry;
@@ -30,7 +31,7 @@ fn refused_text(limit: &str) -> String {
     format!("Nobody is asked: as many questions as may ({limit}) wait for an answer already.")
 }
 
-/// Notice of a turn whose conversation has gone on without what it waited for.
+/// Notice of a turn whose conversation continued without the input that it waited for.
 const SUPERSEDED_TEXT: &str =
     "Ended by a new message: what this turn waited for did not come, and what was not started does not run.";
 /// Timeout for a turn that waits to end and be recorded, so that the next one can begin.
@@ -55,11 +56,11 @@ impl From<TurnWait> for WaitsFor {
     }
 }
 
-/// Since when, and for what, a turn waits.
+/// Start and reason of a turn's wait.
 #[derive(Clone, Debug)]
 pub(super) struct ParkedState {
     pub waits_for: WaitsFor,
-    /// In milliseconds since 1970.
+    /// Time since which the turn waits, in milliseconds since 1970.
     pub since: i64,
     /// A lower one was parked before.
     number: u64,
@@ -79,19 +80,19 @@ enum MadeRoom {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a turn that has ended, or is about to, cannot be continued"]
 pub(crate) enum UnparkOutcome {
-    /// It runs: it can be given what it waits for.
+    /// The turn runs and accepts the input.
     Running,
-    /// It is over, or being ended to make room: the request is answered by a new turn.
+    /// The turn has ended, or is being ended to make room: the request is answered by a new turn.
     Ended,
 }
 
 impl Hub {
-    /// Input that a turn waits for; `None` = it runs, or it is none of this server's.
+    /// Input that a turn waits for; `None` = it runs, or another server has it.
     pub(crate) fn wait_of(&self, turn: &TurnId) -> Option<WaitsFor> {
         self.turns().get(turn)?.parked.as_ref().map(|parked| parked.waits_for)
     }
 
-    /// The turn waits for this from now on, or goes on, as it says itself.
+    /// Sets the wait that a turn reports; `None` = it continues.
     pub(super) fn set_wait(&self, turn: &TurnId, wait: Option<TurnWait>) {
         match wait.map(WaitsFor::from) {
             // A request is about to give it that.
@@ -106,7 +107,8 @@ impl Hub {
         }
     }
 
-    /// Parks a turn whose answer waits for this; for a person, if one is asked as well. If it is being ended, nothing happens.
+    /// Parks a turn whose answer waits for `waits_for`; for a person, if a question is open as well. Does
+    /// nothing if the turn is being ended.
     pub(crate) fn park(&self, turn: &TurnId, waits_for: WaitsFor) {
         let is_asked = self
             .turns()
@@ -140,7 +142,7 @@ impl Hub {
                             limit,
                             "a parked turn is ended: newer ones wait"
                         );
-                        // If it has ended meanwhile, all the better.
+                        // The turn may have ended already.
                         let _ = control.cancel_because(evicted_text(limit)).await;
                     }
                     MadeRoom::Refuse(control, limit) => {
@@ -164,11 +166,11 @@ impl Hub {
         tokio::time::timeout(END_WAIT_TIMEOUT, finalized.cancelled()).await.is_ok()
     }
 
-    /// Takes a turn of this user back from the parked ones, before it is given `brings`. A turn that is not parked runs already,
-    /// and goes on. If it is not given that after all, see [`Hub::resume_failed`].
+    /// Unparks a turn of this user, before it receives `brings`. A turn that is not parked already runs, and
+    /// continues. If the input is not delivered after all, see [`Hub::resume_failed`].
     ///
     /// # Errors
-    /// 429 `too_many_turns`: it would be one more than may run. It stays parked.
+    /// 429 `too_many_turns`: the limit of running turns is reached. The turn stays parked.
     pub(crate) fn unpark(
         &self,
         user: &str,
@@ -195,7 +197,7 @@ impl Hub {
         Ok(UnparkOutcome::Running)
     }
 
-    /// A turn was taken back and not given what it was to be given: it is parked again if it waits.
+    /// The input of an unparked turn was not delivered: the turn is parked again if it waits.
     pub(crate) fn resume_failed(&self, turn: &TurnId) {
         let wait = self.turns().get_mut(turn).and_then(|entry| {
             entry.resuming = None;
@@ -206,7 +208,7 @@ impl Hub {
         }
     }
 
-    /// Finds what to do if a key's turns that wait are too many, or hold too much.
+    /// Selects an action if a key has too many waiting turns, or they hold too much text.
     fn make_room(&self, turns: &mut super::TurnTable, limit_key: &(String, Option<String>)) -> Vec<MadeRoom> {
         let limits = &self.0.limits;
         let of_key = |entry: &TurnEntry| {
@@ -241,7 +243,7 @@ impl Hub {
                 newest.parked.iter_mut().for_each(|parked| parked.evicted = true);
                 return vec![MadeRoom::End(newest_id.clone(), control, limit)];
             }
-            // It counts as running until it goes on.
+            // It counts as running until it continues.
             newest.parked = None;
             return vec![MadeRoom::Refuse(control, limit)];
         }

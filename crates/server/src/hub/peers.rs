@@ -1,6 +1,6 @@
-//! Several servers over one database. A command to a turn that another server runs is stored as the request that it is, and
-//! the owner answers it with its own routes: status and body are those of the owner. A turn whose server is gone is
-//! taken over while this one runs.
+//! Several servers over one database. A command to a turn that another server runs is stored as an HTTP
+//! request, and the owner answers it with its own routes: status and body are the owner's. A turn whose
+//! server has died is taken over while this one runs.
 
 use super::Hub;
 use crate::error::{ApiError, ErrorMessage, ErrorResponse};
@@ -31,7 +31,7 @@ const PEER_POLL_INTERVAL: Duration = Duration::from_millis(150);
 const NOT_RUNNING_PATIENCE: Duration = Duration::from_secs(2);
 /// Largest answer of an owner, in bytes.
 const REPLY_BYTES_MAX: usize = 8 << 20;
-/// Turns that are taken over at once.
+/// Number of turns that are taken over in parallel.
 const TAKEOVER_CONCURRENCY: usize = 16;
 /// Headers of an answer that are passed on.
 const PASSED_HEADERS: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFTER];
@@ -40,7 +40,7 @@ const PASSED_HEADERS: [HeaderName; 2] = [header::CONTENT_TYPE, header::RETRY_AFT
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct PeerCommand {
     method: String,
-    /// With its query.
+    /// Path with its query.
     path: String,
     content_type: String,
     body: String,
@@ -54,7 +54,7 @@ impl PeerCommand {
     }
 }
 
-/// A command as it is stored for the owner of its turn, with whoever gives it.
+/// A command as stored for the owner of its turn, with its principal.
 #[derive(Debug, Serialize, Deserialize)]
 struct StoredCommand {
     user: String,
@@ -175,7 +175,7 @@ pub(crate) async fn forward_commands(
 }
 
 impl Hub {
-    /// True if another server runs this turn of this user, or the server that ran it is gone.
+    /// True if another server runs this turn of this user, or the server that ran it has died.
     pub(crate) async fn is_remote(&self, user: &str, turn: &TurnId) -> Result<bool, ApiError> {
         if self.0.log.peers().is_none() || self.turns().contains_key(turn) {
             return Ok(false);
@@ -186,11 +186,11 @@ impl Hub {
         }
     }
 
-    /// Has the owner of a turn answer a command; `None`: the turn has no other owner any more.
+    /// Forwards a command to the owner of a turn; `None`: no other server owns the turn any more.
     ///
     /// # Errors
-    /// 503 `owned_elsewhere`: the owner took no notice of it in time; then nothing was done. 503 `outcome_unknown`: it
-    /// took the command and has not answered.
+    /// 503 `owned_elsewhere`: the owner did not take the command in time; then nothing was done. 503
+    /// `outcome_unknown`: it took the command and has not answered.
     pub(crate) async fn forward(
         &self,
         principal: &Principal,
@@ -239,8 +239,8 @@ impl Hub {
         }
     }
 
-    /// Answers commands of other servers with these routes, and takes over turns whose server is gone, until the server
-    /// stops. Returns at once if the log is not shared.
+    /// Answers commands of other servers with these routes, and takes over turns whose server has died, until
+    /// the server stops. Returns immediately if the log is not shared.
     pub async fn serve_peers(self, routes: Router) {
         let Some(peers) = self.0.log.peers() else { return };
         let mut doorbell = peers.doorbell();
@@ -260,8 +260,8 @@ impl Hub {
         }
     }
 
-    /// In one task with taking requests: a turn whose owner this server has just become is known to be resuming before any
-    /// request for it is taken.
+    /// Runs in the task that takes requests: a turn that this server now owns is marked as resuming before
+    /// any request for it is taken.
     async fn take_over_turns(&self, peers: &dyn PeerServers, slots: &Arc<Semaphore>) {
         while let Ok(slot) = slots.clone().try_acquire_owned() {
             let orphan = match peers.claim_orphan().await {
@@ -302,7 +302,7 @@ impl Hub {
         }
     }
 
-    /// Continues all turns that have no server, as when this one starts beside others.
+    /// Takes over all turns without a server, as at the start of a server among others.
     pub(super) async fn take_over_all(&self, peers: &dyn PeerServers) -> Result<usize, StoreError> {
         let (mut turns, slots) = (0, Arc::new(Semaphore::new(TAKEOVER_CONCURRENCY)));
         while let Some(orphan) = peers.claim_orphan().await? {
@@ -327,7 +327,7 @@ async fn answer_peer(hub: Hub, peers: Arc<dyn PeerServers>, routes: Router, requ
     let answer = loop {
         let answer = match serde_json::from_slice::<StoredCommand>(&request.request) {
             Ok(command) => answer_command(routes.clone(), command).await,
-            // A later release says something that this one does not know.
+            // The command is of a later release and unknown to this one.
             Err(error) => Err(ApiError::unavailable("unknown_command", error.to_string(), 2)),
         };
         let answer = match answer {

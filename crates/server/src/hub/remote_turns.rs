@@ -1,5 +1,5 @@
-//! Turns that another server of the same database runs. Their events can be read by every server; what is to be told to them
-//! can be told by their own server alone, and nobody takes a turn over while servers run.
+//! Turns that another server of the same database runs. Every server can read their events; only the owner
+//! can execute commands, and a turn is not taken over while its server runs.
 
 use super::Hub;
 use crate::error::ApiError;
@@ -13,9 +13,10 @@ use tokio::time::Instant;
 const LOG_START_TIMEOUT: Duration = Duration::from_secs(5);
 /// Polling interval: servers do not notify each other of new turns.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// When a command to a turn of a server that runs is worth another try, in seconds: a balancer may choose another server.
+/// `Retry-After` of a command to a turn of a running server, in seconds: a balancer may choose another
+/// server.
 const RETRY_S: u64 = 2;
-/// The same for one whose server is gone, in seconds: somebody has to start it.
+/// `Retry-After` of a command to a turn whose server has died, in seconds: an operator has to start it.
 const RETRY_OWNER_DOWN_S: u64 = 30;
 
 impl Hub {
@@ -40,7 +41,7 @@ impl Hub {
         self.open_turn_error(error, turn, format!("cancel it first: POST /v1/turns/{turn}/cancel")).await
     }
 
-    /// With the turn that is open, and what can be done: by its owner if another server runs it, else by the sender.
+    /// Adds the open turn and the remedy: the owner's if another server runs it, else `own_remedy`.
     async fn open_turn_error(&self, error: ApiError, turn: &str, own_remedy: String) -> ApiError {
         let error = error.with_extra("turn_id", turn);
         match self.0.log.remote_owner(turn).await {
@@ -50,11 +51,12 @@ impl Hub {
         }
     }
 
-    /// Waits for the log of a turn of this user to be there. It begins a moment after the turn was accepted, and later if the
-    /// server that accepted it died in between: the turn goes on when that one is back, so its events are never gone.
+    /// Waits until the log of a turn of this user exists. It begins a moment after the turn was accepted, and
+    /// later if the server that accepted it died in between: the turn continues when that one is back, so its
+    /// events are never reported as deleted.
     ///
     /// # Errors
-    /// 404: there is none, or it is another user's. 503: it has not begun yet.
+    /// 404: it does not exist, or belongs to another user. 503: it has not begun yet.
     pub async fn wait_for_log(&self, user: &str, turn: &TurnId) -> Result<(), ApiError> {
         let deadline = Instant::now() + LOG_START_TIMEOUT;
         loop {

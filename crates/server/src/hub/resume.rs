@@ -1,4 +1,5 @@
-//! Turns that were running when the server stopped, however it stopped: they go on before it calls itself ready.
+//! Turns that were running when the server stopped or died: they are resumed before it reports that it is
+//! ready.
 
 use super::history::{HistoryError, text_bytes};
 use super::running_turns::{TurnInfo, model_of};
@@ -15,13 +16,13 @@ use throughline::{CommandAck, Event, HistorySource};
 use throughline_engine::{REQUESTER, TurnId};
 use throughline_store::{OpenTurn, StoreError};
 
-/// Turns that are read and begun again beside each other.
+/// Number of turns that are read and resumed in parallel.
 const RESUME_CONCURRENCY: usize = 16;
 
 /// Result of resuming open turns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ResumeSummary {
-    /// Those that go on, or had ended without anyone keeping their end.
+    /// Number of turns that continue, or had ended without a stored end.
     pub turns: usize,
     /// Turns that cannot be resumed here: a later release wrote them, or they cannot be read.
     pub skipped: usize,
@@ -33,8 +34,8 @@ pub(super) enum ResumeOutcome {
 }
 
 impl Hub {
-    /// Goes on with every turn that has no end. Called once, when the server starts; until it returns,
-    /// [`is_ready`](Self::is_ready) says no.
+    /// Resumes every turn that has no end. Called once, when the server starts; until it returns,
+    /// [`is_ready`](Self::is_ready) is false.
     ///
     /// # Errors
     /// The catalog cannot be read.
@@ -58,8 +59,8 @@ impl Hub {
         Ok(ResumeSummary { turns: outcomes.len() - skipped, skipped })
     }
 
-    /// Goes on with the turns of one conversation that have no end, and leaves all others to the next server. For a program
-    /// that has the store to itself for one conversation.
+    /// Resumes the turns of one conversation that have no end, and leaves all others to the next server. For
+    /// a program that has exclusive use of the store for one conversation.
     ///
     /// # Errors
     /// The catalog cannot be read.
@@ -109,8 +110,8 @@ impl Hub {
         });
     }
 
-    /// Input that a turn waits for which has handed calls or a question to whoever asked for it, who answers with another
-    /// request.
+    /// Input that a turn waits for after it has handed calls or a question over to its requester, who answers
+    /// with another request.
     async fn requester_wait(&self, user: &str, turn: &TurnId) -> Option<WaitsFor> {
         let events = turn_log::raw_events(&*self.0.log, turn.as_str()).await.unwrap_or_default();
         let mut handed_over = HashSet::new();
@@ -129,7 +130,7 @@ impl Hub {
         (!handed_over.is_empty()).then_some(WaitsFor::ToolResults)
     }
 
-    /// When a turn began, by its first event; now, if there is none yet. In milliseconds since 1970.
+    /// Time at which a turn began, from its first event; now, if it has none yet. In milliseconds since 1970.
     async fn started_at(&self, turn: &TurnId) -> i64 {
         let first = self.0.log.read(turn.as_str(), 0, 1).await.unwrap_or_default();
         let first = first.first().and_then(|record| Event::from_json(&record.kind, &record.payload).ok());

@@ -1,4 +1,4 @@
-//! One running turn, from its first event until everything about it is kept.
+//! One running turn, from its first event until all its data are stored.
 
 use super::admission::TurnAdmission;
 use super::parked::{ParkedState, WaitsFor};
@@ -16,16 +16,16 @@ use throughline_wire::UserPart;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// A turn that has begun, before it is among those that run.
+/// A turn that has begun, before it is in the table.
 #[derive(Clone, Debug)]
 pub(super) struct TurnInfo {
     pub user: String,
-    /// Whose limit it counts against; `None` = nobody's: an earlier release began it.
+    /// Limit key that the turn counts against; `None` for a turn of an earlier release.
     pub counted_as: Option<String>,
     pub conversation_id: Option<String>,
     pub agent: String,
     pub model: Option<String>,
-    /// In milliseconds since 1970.
+    /// Time of the start, in milliseconds since 1970.
     pub started_at: i64,
     pub on_disconnect: OnDisconnect,
     /// Bytes of what it was begun with, its history included: about the memory that it holds while it waits.
@@ -38,13 +38,13 @@ pub(super) struct TurnEntry {
     pub control: TurnControl,
     /// Since when, and for what, it waits for a person or a client alone; `None` = it runs.
     pub parked: Option<ParkedState>,
-    /// Input that a request is giving it, having taken it back from the parked ones.
+    /// Input that a request is delivering, after it has unparked the turn.
     pub resuming: Option<WaitsFor>,
     /// True if it has messages that are stored until its end.
     pub has_stored_messages: bool,
-    /// Those that look at it now.
+    /// Number of current viewers.
     pub viewers: u32,
-    /// Cancelled when the catalog has its end: whoever begins the next turn finds what this one adds.
+    /// Cancelled when the catalog has the turn's end, so that the next turn finds its part of the history.
     pub finalized: CancellationToken,
 }
 
@@ -57,7 +57,7 @@ pub(crate) struct RunningTurn {
     /// Name of the agent.
     pub agent: String,
     pub model: Option<String>,
-    /// In milliseconds since 1970.
+    /// Time of the start, in milliseconds since 1970.
     pub started_at: i64,
     /// Reason of the wait and its start in milliseconds since 1970; `None` while the turn runs.
     pub parked: Option<(WaitsFor, i64)>,
@@ -88,7 +88,7 @@ impl Hub {
         let hub = self.clone();
         let (user, runtime) = (user.to_owned(), tokio::runtime::Handle::current());
         let hooks = TurnHooks::default()
-            // If nobody waits any more, the process is ending, and the next one asks the log.
+            // The receiver is closed only when the process ends, and the next one reads the end from the log.
             .on_end(move |ended| drop(sender.send(ended)))
             .on_remembered(move |answer| {
                 let (hub, user, conversation) = (hub.clone(), user.clone(), conversation.clone());
@@ -105,7 +105,8 @@ impl Hub {
         conversation_id: Option<String>,
         answer: RememberedDecision,
     ) -> Result<(), StoreError> {
-        // A turn that stands alone is all of its conversation. What always holds goes to the user's memory.
+        // A turn without a conversation has no conversation scope. Permanent approvals go to the user's
+        // store.
         if conversation_id.is_none() {
             return Ok(());
         }
@@ -117,7 +118,7 @@ impl Hub {
         self.0.catalog.remember(user, answer).await.map(drop)
     }
 
-    /// Remembered approvals of this conversation. The library asks for permanent ones itself.
+    /// Remembered approvals of this conversation. The library reads permanent ones itself.
     pub(super) async fn remembered_in(
         &self,
         user: &str,
@@ -125,7 +126,7 @@ impl Hub {
     ) -> Result<Vec<RememberedDecision>, StoreError> {
         let mut rows = self.0.catalog.remembered(user, Some(conversation_id)).await?;
         rows.retain(|row| row.conversation_id.is_some());
-        // What cannot be understood is not followed: the question is asked again.
+        // An entry that cannot be parsed is ignored: the question is asked again.
         Ok(rows.into_iter().filter_map(|row| serde_json::from_value(row.answer).ok()).collect())
     }
 
@@ -148,7 +149,7 @@ impl Hub {
         own_turns
     }
 
-    /// Takes a turn in that has begun, in the place that was kept for it.
+    /// Adds a turn that has begun, in its reserved slot.
     pub(super) fn insert_running(
         &self,
         info: TurnInfo,
@@ -170,7 +171,7 @@ impl Hub {
         self.turns().insert_running(id.clone(), entry, admission);
         let (hub, queue_control) = (self.clone(), control.clone());
         self.0.tasks.spawn(async move {
-            // Whatever happens, whoever waits for this goes on.
+            // Waiting requests continue on every path.
             let _settled = finalized.drop_guard();
             let mut end = end_receiver.ended;
             let end = tokio::select! {
@@ -188,7 +189,7 @@ impl Hub {
                 let counted_as = entry.as_ref().and_then(|entry| entry.info.counted_as.clone());
                 hub.start_next_with(&user, counted_as.as_deref(), &id, queued).await;
             }
-            // A turn that was handed over without its end takes what was said along.
+            // A turn that was handed over without its end retains its queued messages.
             if status.is_some() && entry.is_some_and(|entry| entry.has_stored_messages) {
                 hub.forget_queued(&user, &id).await;
             }
@@ -220,7 +221,7 @@ impl Hub {
                 Ok(Some(row)) => row,
                 Ok(None) | Err(_) => return,
             };
-            // Without a conversation there is no next turn.
+            // A turn without a conversation has no next turn.
             let Some(conversation_id) = row.conversation_id else { return };
             let input: Vec<UserPart> = queued.into_iter().flat_map(|message| message.input).collect();
             let request = TurnRequest {
@@ -247,7 +248,8 @@ impl Hub {
         })
     }
 
-    /// Whoever began a turn, with the limits that hold for them now. What its models may be was asked when it began.
+    /// Principal of the turn's requester, with its current limits. Permission for the models was checked when
+    /// the turn began.
     async fn principal_of_turn(&self, user: &str, counted_as: Option<&str>) -> Result<Principal, StoreError> {
         let catalog = &self.0.catalog;
         let of_user = catalog.person(user).await?.map(|person| person.limits).unwrap_or_default();
@@ -271,7 +273,7 @@ impl Hub {
             .map(|running| (running.control.clone(), running.finalized.clone()))
             .collect();
         for (control, _) in &running {
-            // One that has ended meanwhile is none.
+            // The turn may have ended already.
             let _ = control.cancel().await;
         }
         let all_ended = futures_util::future::join_all(running.iter().map(|(_, ended)| ended.cancelled()));
@@ -293,7 +295,8 @@ impl Hub {
         };
         let status = status.as_str().unwrap_or_default().to_owned();
         if let Some(history) = self.0.history.get() {
-            // A store that takes nothing for so long takes no end either; the history then follows it.
+            // A store that accepts nothing for this long does not accept the end either; the history then
+            // follows it.
             let _ = tokio::time::timeout(HISTORY_TIMEOUT, history.wait_written(user, &turn_id)).await;
         }
         let pace = turn_timing(ended.first_content_ms, ended.writing_ms, &ended.usage);
@@ -337,7 +340,7 @@ impl Hub {
     }
 }
 
-/// Whoever stopped a turn, or saw it fail, says by themselves what comes next.
+/// True if queued messages may start the next turn: after a stop or a failure the user decides.
 fn allows_followup(status: TurnStatus) -> bool {
     matches!(status, TurnStatus::Completed | TurnStatus::Length | TurnStatus::Limit)
 }

@@ -1,4 +1,5 @@
-//! From a request to a running turn: the row first, then the turn, and the answer only when its first event is durable.
+//! Start of a turn for a request: first the row, then the turn, and the answer only when its first event is
+//! durable.
 
 use super::admission::TurnAdmission;
 use super::history::{HistoryError, text_bytes};
@@ -26,10 +27,10 @@ const FINALIZE_TIMEOUT: Duration = Duration::from_secs(5);
 /// A turn that is to be started.
 #[derive(Clone, Debug, Default)]
 pub struct TurnSpec {
-    /// Request to the library. The hub fills in ids, user and remembered approvals, and the history unless the turn
-    /// stands alone.
+    /// Request to the library. The hub fills in ids, user and remembered approvals, and the history unless
+    /// the turn is standalone.
     pub request: TurnRequest,
-    /// Where it stands.
+    /// Conversation of the turn.
     pub conversation: ConversationRef,
     /// Ids of the files in its input.
     pub files: Vec<String>,
@@ -41,18 +42,18 @@ pub struct TurnSpec {
     pub after_restart: Option<OnDisconnect>,
 }
 
-/// Where a turn stands.
+/// Conversation that a turn belongs to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ConversationRef {
-    /// In no conversation: the request brings its history along.
+    /// No conversation: the request contains its history.
     #[default]
     Standalone,
-    /// It begins a conversation.
+    /// A new conversation.
     New,
-    /// In this conversation.
+    /// An existing conversation.
     Existing {
         conversation_id: String,
-        /// Behind what.
+        /// Position that the turn continues.
         parent: ParentRef,
     },
 }
@@ -62,7 +63,7 @@ pub enum ConversationRef {
 pub enum ParentRef {
     /// The branch that was continued last.
     Leaf,
-    /// Nothing: it begins the conversation anew, beside what is there. An edit of the first message.
+    /// The beginning of the conversation, as a new branch: an edit of the first message.
     Root,
     /// A turn, or one event of it.
     Turn(TurnParent),
@@ -95,7 +96,7 @@ pub struct StartedTurn {
 /// Result of one attempt to start a turn.
 enum StartAttempt {
     Started(StartedTurn),
-    /// This turn of the conversation runs.
+    /// This turn of the conversation is still running.
     Busy(String),
 }
 
@@ -247,7 +248,7 @@ impl Hub {
             model: model_of(turn),
             started_at: now,
             on_disconnect,
-            // What is stored has the history of a turn that stands alone.
+            // The stored form contains the history of a standalone turn.
             text_bytes: stored.len() + history_bytes,
         };
         let row = NewRow {
@@ -282,7 +283,8 @@ impl Hub {
                 return Err(error.into());
             }
         };
-        // The row was not worth an fsync of its own: the first event makes both durable, and whoever asked is told then.
+        // The row was not synced by itself: the first event makes both durable, and the requester is answered
+        // then.
         let has_first_event = turn.next().await.is_some();
         self.insert_running(info, Some(admission), turn, end_receiver);
         if !has_first_event {
@@ -308,7 +310,8 @@ impl Hub {
         Ok((parent, summary.running_turn_id))
     }
 
-    /// An agent that the key may use is one of the configuration: anybody could give the same name to their own.
+    /// An agent that the key may use must be one of the configuration: any user could give an agent of theirs
+    /// the same name.
     fn check_models(
         &self,
         principal: &Principal,
@@ -325,7 +328,7 @@ impl Hub {
         principal.require_models(is_configured.then_some(agent), &models)
     }
 
-    /// Waits for a turn whose last event is in the log already, until the catalog knows as well. `false`: it runs.
+    /// Waits until the catalog has the end of a turn whose last event is in the log. `false`: the turn runs.
     pub(crate) async fn wait_for_finalize(&self, user: &str, turn: &str) -> bool {
         let turn = TurnId::new(turn);
         let finalized = self.turns().get(&turn).map(|running| running.finalized.clone());

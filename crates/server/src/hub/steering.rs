@@ -12,7 +12,7 @@ use throughline_store::{DocumentKind, DocumentPrecondition, NewDocument, StoreEr
 use throughline_wire::UserPart;
 use uuid::Uuid;
 
-/// A message as it is kept.
+/// A queued message as stored.
 #[derive(Serialize, Deserialize)]
 struct StoredMessage {
     id: String,
@@ -21,10 +21,10 @@ struct StoredMessage {
 }
 
 impl Hub {
-    /// Says something to a turn that runs. What is accepted is kept.
+    /// Sends a message to a running turn. An accepted message is stored.
     ///
     /// # Errors
-    /// The store does not take it; then it was not said.
+    /// The store cannot be written; then the message was not sent.
     pub async fn send(
         &self,
         user: &str,
@@ -37,7 +37,7 @@ impl Hub {
         let number = Uuid::now_v7().simple();
         let id = id.unwrap_or_else(|| format!("said_{number}"));
         let message = StoredMessage { id: id.clone(), input, when };
-        // Their names are in the order in which they were said.
+        // Names sort in the order of the messages.
         let name = format!("{}{number}", name_prefix(turn));
         let body = serde_json::to_value(&message).map_err(StoreError::failed)?;
         let now = jiff::Timestamp::now().as_millisecond();
@@ -60,7 +60,7 @@ impl Hub {
         Ok(sent)
     }
 
-    /// Takes back what was not taken in yet.
+    /// Retracts a message that the turn has not read yet.
     pub async fn retract(
         &self,
         user: &str,
@@ -68,7 +68,7 @@ impl Hub {
         turn: &TurnId,
         id: &str,
     ) -> Result<RetractResult, StoreError> {
-        // Said under one id twice, it is kept twice.
+        // A message sent twice under one id is stored twice.
         for document in self.queued_documents(user, turn).await? {
             if parse_message(&document).is_some_and(|message| message.id == id) {
                 self.remove_document(user, &document.name).await;
@@ -77,7 +77,7 @@ impl Hub {
         Ok(control.retract(UserMessageId::new(id)).await)
     }
 
-    /// Says once more what a turn was told before its process died and has not taken in.
+    /// Sends the messages again that a turn had not read when its process died.
     pub(super) async fn resend_queued(&self, user: &str, turn: &TurnId, control: &TurnControl) {
         let messages = match self.queued_documents(user, turn).await {
             Ok(stored) if stored.is_empty() => return,
@@ -108,7 +108,7 @@ impl Hub {
         }
     }
 
-    /// The turn is over: what was said in it is in its log, or begins the next one.
+    /// Deletes the queue of a turn that is over: its messages are in its log, or begin the next one.
     pub(super) async fn forget_queued(&self, user: &str, turn: &TurnId) {
         for document in self.queued_documents(user, turn).await.unwrap_or_default() {
             self.remove_document(user, &document.name).await;

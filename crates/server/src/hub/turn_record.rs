@@ -18,17 +18,17 @@ pub(super) struct HubMetadata {
     /// Behavior after a restart if no viewer reconnects.
     #[serde(default, skip_serializing_if = "goes_on")]
     pub after_restart: OnDisconnect,
-    /// Whose limit it counts against; absent: nobody's, as in what earlier releases wrote.
+    /// Limit key that the turn counts against; absent in turns of earlier releases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted_as: Option<String>,
 }
 
-/// Both as JSON.
+/// Serializes both as JSON.
 pub(super) fn write(turn: &StoredTurn, metadata: &HubMetadata) -> Result<String, serde_json::Error> {
     serde_json::to_string(&TurnRecordRef { turn, promised: metadata })
 }
 
-/// Both again.
+/// Parses the output of `write`.
 pub(super) fn read(stored: &str) -> Result<(StoredTurn, HubMetadata), serde_json::Error> {
     Ok((serde_json::from_str(stored)?, serde_json::from_str(stored)?))
 }

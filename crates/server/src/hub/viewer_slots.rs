@@ -74,7 +74,7 @@ impl Drop for ViewerSlot {
         let mut turns = self.hub.turns();
         let Some(running) = turns.get_mut(&self.turn) else { return };
         running.viewers = running.viewers.saturating_sub(1);
-        // Viewers that are closed because the server stops have not left of their own will.
+        // Viewers that are closed because the server stops have not left themselves.
         let is_unviewed = running.viewers == 0 && !self.hub.0.handed_over.is_cancelled();
         if !is_unviewed || running.info.on_disconnect == OnDisconnect::Continue {
             return;

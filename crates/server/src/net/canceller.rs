@@ -1,4 +1,4 @@
-//! Ends a connection or a stream from outside, at once: a key was revoked, a viewer is too far behind.
+//! Closes a connection or a stream from outside, immediately: a key was revoked, a viewer lags too far.
 
 use futures_util::task::AtomicWaker;
 use std::future::poll_fn;
@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A switch that goes one way. Whoever reads or writes asks it first, which costs one load.
+/// A one-way switch. Readers and writers check it first, which costs one load.
 #[derive(Debug)]
 pub(crate) struct ConnectionCanceller {
     is_cancelled: AtomicBool,
@@ -47,8 +47,8 @@ impl ConnectionCanceller {
         !was_cancelled
     }
 
-    /// From now on until the next request somebody views a turn here: a client that takes nothing is not waited for, also
-    /// when everything has been written and only the connection's own buffers are still full.
+    /// Marks the connection as read by a viewer until the next request: a client that reads nothing is then
+    /// disconnected, even when everything has been written and only the connection's buffers are full.
     pub(crate) fn watch_writes(&self) {
         self.is_watched.store(true, Ordering::Relaxed);
     }
@@ -61,29 +61,29 @@ impl ConnectionCanceller {
         }
     }
 
-    /// No write waits for the client.
+    /// Marks that no write waits for the client.
     pub(crate) fn mark_written(&self) {
         self.write_pending_since.store(0, Ordering::Relaxed);
     }
 
-    /// For how long a write has waited for the client.
+    /// Time for which a write has been waiting for the client.
     pub(crate) fn write_pending_for(&self) -> Option<Duration> {
         let since = self.write_pending_since.load(Ordering::Relaxed).checked_sub(1)?;
         Some(self.began.elapsed().saturating_sub(Duration::from_millis(since)))
     }
 
-    /// The connection has taken so many bytes more.
+    /// Counts bytes that the connection has accepted.
     pub(crate) fn add_bytes_written(&self, bytes: usize) {
         self.bytes_written.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// The bytes that the connection has taken so far. Always 0 where several answers share one (HTTP/2).
+    /// Bytes that the connection has accepted so far. Always 0 if several responses share it (HTTP/2).
     pub(crate) fn bytes_written(&self) -> u64 {
         self.bytes_written.load(Ordering::Relaxed)
     }
 
-    /// Another request begins on the connection. Until the answer before it is written it stays watched: who sends
-    /// requests without reading is not waited for either.
+    /// Begins another request on the connection. It stays watched until the previous response is written: a
+    /// client that sends requests without reading is disconnected, too.
     pub(crate) fn begin_request(&self) {
         if self.write_pending_for().is_none() {
             self.is_watched.store(false, Ordering::Relaxed);
@@ -94,7 +94,8 @@ impl ConnectionCanceller {
         self.is_watched.load(Ordering::Relaxed)
     }
 
-    /// Asks whoever serves the connection to say goodbye. Who wants to be sure ends it a moment later.
+    /// Requests a clean close from the task that serves the connection. A caller that must be sure cancels it
+    /// a moment later.
     pub(crate) fn request_close(&self) {
         self.is_closing.store(true, Ordering::Release);
         self.close_waker.wake();
@@ -114,7 +115,7 @@ impl ConnectionCanceller {
         poll_flag(&self.is_cancelled, &self.reader, cx)
     }
 
-    /// As [`ConnectionCanceller::poll_read_cancelled`], for the other direction.
+    /// As [`ConnectionCanceller::poll_read_cancelled`], for the writing half.
     pub(crate) fn poll_write_cancelled(&self, cx: &mut Context<'_>) -> Poll<()> {
         poll_flag(&self.is_cancelled, &self.writer, cx)
     }

@@ -1,4 +1,4 @@
-//! One connection: what is known of it, and how its bytes move.
+//! One connection: its properties, and the transport of its bytes.
 
 use super::canceller::ConnectionCanceller;
 use socket2::SockRef;
@@ -17,12 +17,12 @@ use tokio::sync::oneshot;
 /// Connection of a request, in the request's extensions.
 #[derive(Clone, Debug)]
 pub(crate) struct ConnectionInfo {
-    /// Address of the peer. Behind a proxy this is the proxy.
+    /// Address of the peer: the proxy's, if there is one in front.
     pub peer: SocketAddr,
     /// The address that was dialled.
     pub local: SocketAddr,
-    /// Ends the connection at once, with a reset: whatever the kernel still holds for a client that does not read is thrown
-    /// away. Also of a WebSocket.
+    /// Closes the connection immediately, with a reset: data that the kernel still holds for a client that
+    /// does not read are discarded. Applies to a WebSocket, too.
     pub canceller: Arc<ConnectionCanceller>,
     /// Set once the server is to stop: what is under way may end, and nothing new should be sent here.
     pub(crate) draining: Arc<AtomicBool>,
@@ -65,9 +65,9 @@ impl ClientTransport {
 pub(crate) struct CancellableStream {
     transport: ClientTransport,
     canceller: Arc<ConnectionCanceller>,
-    /// Several answers travel on it at once, so that what one of them takes says nothing about another.
+    /// Several responses share it, so bytes read of one do not indicate progress of another.
     is_multiplexed: bool,
-    /// Dropped with the transport, wherever an upgrade has taken it.
+    /// Dropped with the transport, also after an upgrade.
     _closed: oneshot::Sender<Infallible>,
 }
 
@@ -82,7 +82,7 @@ impl CancellableStream {
         (Self { transport, canceller, is_multiplexed, _closed }, closed)
     }
 
-    /// Without it the kernel would keep what was not read, and try to deliver it.
+    /// Makes the close a reset. Otherwise the kernel would retain unread data and try to deliver them.
     fn discard_unsent(&self) {
         let _ = SockRef::from(self.transport.socket()).set_linger(Some(Duration::ZERO));
     }
@@ -92,7 +92,7 @@ impl CancellableStream {
         Poll::Ready(Err(io::ErrorKind::ConnectionReset.into()))
     }
 
-    /// As [`Self::poll_unless_cancelled`], of a write.
+    /// As [`Self::poll_unless_cancelled`], for a write, whose bytes are counted.
     fn poll_written(&self, polled: Poll<io::Result<usize>>, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(bytes)) = &polled
             && !self.is_multiplexed

@@ -17,7 +17,7 @@ const UNSENT_BYTES: u32 = 16 << 10;
 /// Timeout for unacknowledged bytes, after which the kernel drops the connection.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(10);
-/// Silence after which the kernel asks whether the other end is there, and how often it asks how many times.
+/// Keep-alive: silence after which the kernel probes the peer, the interval and the number of probes.
 const KEEP_ALIVE: TcpKeepalive = TcpKeepalive::new();
 const KEEP_ALIVE_AFTER: Duration = Duration::from_secs(30);
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(10);

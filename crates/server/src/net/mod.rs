@@ -1,6 +1,6 @@
-//! From a socket to requests: listening, accepting, TLS, time limits and the end.
+//! From a socket to requests: listening, accepting, TLS, timeouts and shutdown.
 //!
-//! It knows nothing of turns, keys or routes: it is given a router.
+//! This module has no notion of turns, keys or routes: it is given a router.
 
 mod canceller;
 mod connection;
@@ -34,10 +34,10 @@ use tower::Service;
 
 /// Buffer of hyper for an unparsed request; hyper refuses smaller ones.
 const BUFFER_BYTES_MIN: usize = 8 << 10;
-/// Streams of one HTTP/2 connection at once.
+/// Maximum number of concurrent streams of an HTTP/2 connection.
 const HTTP2_STREAMS_MAX: u32 = 128;
-/// Bytes that one of them may send before it is read. Together they fit into the connection's window, so that a body which waits to
-/// be read keeps nobody else's from coming.
+/// Receive window of an HTTP/2 stream. Together the windows fit into the connection's window, so that an
+/// unread body does not block the others.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 << 10;
 /// Send buffer of one HTTP/2 stream.
 const HTTP2_SEND_BYTES: usize = 64 << 10;
@@ -56,43 +56,43 @@ const BIND_RETRY_INTERVAL: Duration = Duration::from_millis(25);
 #[cfg(feature = "tls-server")]
 const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Why the server does not start.
+/// Reason why the server does not start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BindError {
-    /// Whoever reaches the address could use everything.
+    /// The address is reachable from other machines, and the server has no keys.
     #[error(
         "{address} can be reached from elsewhere, and without keys whoever does could use every tool and model"
     )]
     PublicWithoutKeys {
-        /// Where it was to listen.
+        /// Address to listen on.
         address: SocketAddr,
     },
-    /// Another program listens there.
+    /// Another program listens on the address.
     #[error("{address} is taken: another program listens there")]
     InUse {
-        /// Where it was to listen.
+        /// Address to listen on.
         address: SocketAddr,
     },
     /// The system does not let this user listen there.
     #[error("this user may not listen on {address}")]
     Denied {
-        /// Where it was to listen.
+        /// Address to listen on.
         address: SocketAddr,
     },
     /// The address is not one of this machine.
     #[error("{address} is not an address of this machine")]
     NotLocal {
-        /// Where it was to listen.
+        /// Address to listen on.
         address: SocketAddr,
     },
     /// The secret for the provider at which people sign in.
     #[error("the environment variable {variable} is not set, which [server.oidc] names for its secret")]
     NoClientSecret { variable: String },
-    /// Anything else that the system says.
+    /// Any other error of the system.
     #[error("cannot listen on {address}: {source}")]
     Io {
-        /// Where it was to listen.
+        /// Address to listen on.
         address: SocketAddr,
         /// Error of the system.
         source: io::Error,
@@ -152,7 +152,7 @@ impl BindError {
 pub enum ServeOutcome {
     /// Open requests were given their time.
     Drained,
-    /// Somebody could not wait.
+    /// A second signal aborted the drain.
     Aborted,
 }
 
@@ -189,7 +189,7 @@ impl HttpServer {
     /// Listens. Needs a runtime.
     ///
     /// # Errors
-    /// The address cannot be had, must not be had without keys, or certificate and key cannot be used.
+    /// The address is not available, must not be used without keys, or certificate and key cannot be used.
     pub fn bind(settings: &ServerSettings) -> Result<BoundServer, BindError> {
         let address = settings.listen;
         if settings.auth == AuthMode::Off && !address.ip().is_loopback() {
@@ -227,7 +227,7 @@ impl HttpServer {
 }
 
 impl BoundServer {
-    /// Where it listens, with the port that was given.
+    /// Address of the listener, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -241,8 +241,8 @@ impl BoundServer {
         "http"
     }
 
-    /// Serves until somebody wishes that it stops: then nothing more is accepted, `drain` runs, and connections end. A second
-    /// wish ends everything at once.
+    /// Serves until a shutdown signal: then nothing more is accepted, `drain` runs, and connections end. A
+    /// second signal ends everything immediately.
     pub async fn serve(
         self,
         app: Router,
@@ -261,7 +261,7 @@ impl BoundServer {
         #[cfg(feature = "tls-server")]
         let refreshing = self.tls.clone().map(|tls| tokio::spawn(refresh_certificates(tls)));
         tokio::select! {
-            // Once nobody can wish any more, nobody does.
+            // A closed channel sends no signal.
             Some(()) = shutdown_signals.recv() => {}
             never = accept_loop(&self, &context, &tasks) => match never {},
         }
@@ -270,7 +270,7 @@ impl BoundServer {
             refreshing.abort();
         }
         context.draining.store(true, Ordering::Release);
-        // From now on the port is free for whoever comes next.
+        // Releases the port for the next server.
         drop(self.listener);
         tasks.close();
         let drained = async {
@@ -301,12 +301,12 @@ struct ServeContext {
     abort: CancellationToken,
 }
 
-/// Accepts for ever.
+/// Accepts connections in an endless loop.
 async fn accept_loop(bound: &BoundServer, context: &Arc<ServeContext>, tasks: &TaskTracker) -> Infallible {
     let permits = Arc::new(Semaphore::new(bound.limits.connections_max as usize));
     let mut full = false;
     loop {
-        // Taken before the connection is: what finds no place waits in the kernel.
+        // Acquired before the connection is accepted: connections over the limit wait in the kernel.
         let Ok(permit) = permits.clone().acquire_owned().await else { std::future::pending().await };
         match bound.listener.accept().await {
             Ok((socket, peer)) => {
@@ -321,9 +321,9 @@ async fn accept_loop(bound: &BoundServer, context: &Arc<ServeContext>, tasks: &T
                 let tls = None::<std::convert::Infallible>;
                 tasks.spawn(serve_connection(socket, tls, connection, context.clone(), permit));
             }
-            // The client has gone already.
+            // The client has already disconnected.
             Err(error) if is_client_error(&error) => {}
-            // Out of files or memory: trying again at once would only burn the processor.
+            // Out of files or memory: an immediate retry would only use CPU time.
             Err(error) => {
                 if !full {
                     tracing::warn!(%error, "no connection can be accepted; it is tried again");
@@ -345,7 +345,7 @@ type OptionalTlsAcceptor = Option<tokio_rustls::TlsAcceptor>;
 #[cfg(not(feature = "tls-server"))]
 type OptionalTlsAcceptor = Option<std::convert::Infallible>;
 
-/// One connection from its first byte to its last.
+/// Serves one connection to its end.
 async fn serve_connection(
     socket: TcpStream,
     tls: OptionalTlsAcceptor,
@@ -384,7 +384,7 @@ async fn serve_connection(
         // A router is always ready, and its clones are cheap.
         app.clone().call(request)
     });
-    // What goes wrong on one connection is its client's affair: nobody is left to tell.
+    // An error on one connection concerns its client only, which has disconnected.
     if is_http2 {
         // On the heap: the task of every connection is as large as the larger one of both.
         let mut connection_future = Box::pin(http2(&context.limits).serve_connection(io, service));
@@ -410,22 +410,22 @@ async fn serve_connection(
             }
         }
     }
-    // A WebSocket lives on elsewhere; it keeps its place here, and ends with the server.
+    // An upgraded WebSocket is served by another task; its permit is held here, and it ends with the server.
     tokio::select! {
         _ = closed => {}
         () = context.abort.cancelled() => { canceller.cancel(); }
     }
 }
 
-// HTTP/2 only where TLS has agreed on it. To tell the two apart by the first bytes, as hyper-util's `auto` does, has no time
-// limit: a client that sends a part of HTTP/2's preface, or nothing, would stay for ever.
+// HTTP/2 only where TLS has negotiated it. Detecting it by the first bytes, as hyper-util's `auto` does, has
+// no timeout: a client that sends a part of HTTP/2's preface, or nothing, would stay connected without limit.
 fn http1(limits: &ServerLimits) -> hyper::server::conn::http1::Builder {
     let mut builder = hyper::server::conn::http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(Duration::from_millis(limits.header_ms_max))
         .max_buf_size((limits.header_bytes_max as usize).max(BUFFER_BYTES_MIN))
-        // A client that closes its sending half counts as gone.
+        // A client that closes its sending half counts as disconnected.
         .half_close(false);
     builder
 }

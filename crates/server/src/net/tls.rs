@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use throughline::config::TlsSection;
 use tokio_rustls::TlsAcceptor;
 
-/// Why certificate and key cannot be used.
+/// Reason why certificate and key cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TlsError {
     /// A file cannot be read, or is no PEM.
@@ -22,7 +22,7 @@ pub enum TlsError {
         /// The reason.
         why: String,
     },
-    /// They do not belong together, or are of a kind that is not supported.
+    /// Certificate and key do not match, or their kind is not supported.
     #[error("the certificate `{cert}` and its key cannot be used: {why}")]
     Unusable {
         /// The certificate's file.
@@ -43,7 +43,7 @@ struct CurrentTls {
     file_times: FileTimes,
 }
 
-/// When certificate and key were last written.
+/// Times of the last change of certificate and key.
 type FileTimes = (Option<SystemTime>, Option<SystemTime>);
 
 impl TlsReloader {
@@ -65,7 +65,7 @@ impl TlsReloader {
         }
         let read = build_acceptor(&self.files);
         let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
-        // Said once and not each second, whatever is wrong with them.
+        // Logged once for each change and not every second.
         current.file_times = now;
         current.acceptor = read?;
         tracing::info!(cert = %self.files.cert.display(), "a new certificate is in use");

@@ -13,7 +13,7 @@ pub(super) struct ProviderHttp {
     client: std::sync::OnceLock<Result<reqwest::Client, String>>,
 }
 
-/// Why there is no answer.
+/// Reason of a failed request to the provider.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProviderHttpError {
     #[error("no HTTP client: {0}")]

@@ -12,13 +12,14 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use subtle::ConstantTimeEq;
 
-/// Time for which somebody may be at the provider.
+/// Time in which a sign-in at the provider must be finished.
 pub(crate) const LOGIN_TTL: Duration = Duration::from_secs(10 * 60);
 /// Bytes of the key that authenticates cookies.
 const KEY_BYTES: usize = 32;
 /// Longest cookie that is looked at, in bytes.
 const COOKIE_BYTES_MAX: usize = 8 << 10;
-/// States remembered at once. Beyond that they are forgotten: the provider takes a code once, too.
+/// Maximum number of remembered used states. Older ones are dropped: the provider also accepts a code only
+/// once.
 const USED_MAX: usize = 100_000;
 
 /// A sign-in that has begun.
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_good_once_for_its_state_and_in_its_time() {
+    fn cookie_is_valid_once_for_its_state_until_expiry() {
         let states = LoginStates::new();
         let cookie = states.seal(&login()).unwrap();
         assert_eq!(states.open(&cookie, "t"), None, "another state");

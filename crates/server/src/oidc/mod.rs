@@ -1,7 +1,7 @@
-//! Sign-in at a provider of OpenID Connect: authorization code with PKCE.
+//! Sign-in at an OpenID Connect provider: authorization code with PKCE.
 //!
-//! It keeps no session: who has signed in gets a key of their browser, as behind a link of `throughline serve`. What a sign-in
-//! needs until it is finished is in a cookie of the browser that began it.
+//! No session is stored: after sign-in the browser gets a key, as from a sign-in link of `throughline serve`.
+//! The state of an unfinished sign-in is in a cookie of its browser.
 
 mod fetch;
 mod login_cookie;
@@ -40,16 +40,16 @@ use url::Url;
 pub(crate) const CALLBACK_PATH: &str = "/sign-in/provider/callback";
 /// Longest time for the provider's answers to one step of a sign-in.
 const PROVIDER_TIMEOUT: Duration = Duration::from_secs(10);
-/// Time for which a provider that did not answer is not asked again.
+/// Time for which a provider that did not answer is not requested again.
 const UNREACHABLE_FOR: Duration = Duration::from_secs(2);
 /// Difference of the clocks of provider and server that is forgiven.
 const CLOCK_LEEWAY: Duration = Duration::from_secs(60);
-/// Sign-ins that are finished at once; further ones wait.
+/// Number of sign-ins that are finished in parallel; further ones wait.
 const EXCHANGES_MAX: usize = 16;
-/// Characters of the provider's own words that are shown.
+/// Maximum number of characters shown of the provider's error message.
 const PROVIDER_WORDS_MAX: usize = 300;
 
-/// All claims of an ID token beside those that the crate reads.
+/// All claims of an ID token except those that the crate reads.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 struct OtherClaims {
     #[serde(flatten)]
@@ -128,7 +128,7 @@ pub(crate) struct CallbackQuery {
 }
 
 impl OidcProvider {
-    /// Asks the provider nothing yet: it need not be there when the server starts.
+    /// Creates the provider without a request to it: it need not be reachable when the server starts.
     pub(crate) fn new(settings: OidcSettings) -> Self {
         Self {
             settings,
@@ -149,7 +149,7 @@ impl OidcProvider {
         &self.settings.name
     }
 
-    /// True if people whom the server does not know are added.
+    /// True if unknown people are added as users.
     pub(crate) fn creates(&self) -> bool {
         self.settings.create
     }
@@ -164,7 +164,8 @@ impl OidcProvider {
         Duration::from_secs(u64::from(self.settings.session_hours) * 60 * 60)
     }
 
-    /// Begins a sign-in for a browser that found this server at `base`, and wants to go on at a path of it.
+    /// Begins a sign-in for a browser that reached this server at `base`, and continues at the path
+    /// `return_to`.
     pub(crate) async fn begin(&self, base: &str, return_to: &str) -> Result<BegunLogin, ApiError> {
         let client = self.client(&*self.metadata().await?, base)?;
         let (challenge, verifier) = PkceCodeChallenge::new_random_sha256();
@@ -209,7 +210,7 @@ impl OidcProvider {
         let nonce = Nonce::new(login.nonce);
         let claims = match self.verified_claims(&metadata, base, &tokens, &nonce)? {
             Ok(claims) => claims,
-            // The provider has other keys by now, perhaps. They are asked for once.
+            // The provider may have rotated its keys. They are fetched again once.
             Err(ClaimsVerificationError::SignatureVerification(_)) => {
                 let metadata = self.discover(&mut *self.discovered.lock().await).await?;
                 self.verified_claims(&metadata, base, &tokens, &nonce)?.map_err(|why| self.bad_token(&why))?
@@ -232,7 +233,7 @@ impl OidcProvider {
         Some(url)
     }
 
-    /// The provider's description of itself, asked once.
+    /// The provider's discovery document, fetched once.
     async fn metadata(&self) -> Result<Arc<ProviderMetadataWithLogout>, ApiError> {
         let mut discovered = self.discovered.lock().await;
         if let Some(metadata) = &discovered.metadata {
@@ -364,7 +365,7 @@ impl OidcProvider {
     }
 }
 
-/// The provider's own words, with nothing in them that cannot be seen.
+/// Error with the provider's message, in which invisible characters are spelled out.
 fn refused_by_provider(error: &str, description: Option<&str>) -> ApiError {
     let words = description.unwrap_or(error);
     let words: String = visible::escape(words).chars().take(PROVIDER_WORDS_MAX).collect();

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn claims_name_a_person_or_nobody() {
+    fn claims_map_to_a_person_or_an_error() {
         let ann = || json!({"sub": "7", "email": "Ann@Example.com", "email_verified": true, "preferred_username": "ann"});
         let with = |name: &str, value: Value| {
             let mut claims = ann();

@@ -1,7 +1,8 @@
-//! The text of PDF files, read in a process of its own.
+//! The text of PDF files, read in a separate process.
 //!
-//! The program runs itself as the reader, confined as programs of tools are: it can open no socket, write nothing but its own
-//! empty folder, and has limits of memory and time. What it had read before it was ended counts.
+//! The program runs itself as the reader, confined like programs of tools: it can open no socket, write only
+//! to its empty folder, and has limits of memory and time. Text that it had read before it was killed is
+//! used.
 
 mod reader;
 
@@ -23,38 +24,38 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout_at};
 use utoipa::ToSchema;
 
-/// PDF files that one person may have read or waiting at once: more would keep others waiting.
+/// Number of PDF files that one user may have in reading or in the queue: more would make others wait.
 pub(crate) const PDFS_PER_USER_MAX: u32 = 4;
-/// A byte of text has at most so many as JSON (`\u0000`).
+/// Maximum length of a byte of text in JSON (`\u0000`).
 const ESCAPED_BYTES_MAX: u64 = 6;
-/// Bytes of a line besides its text.
+/// Bytes of a line in addition to its text.
 const LINE_BYTES_MAX: u64 = 100;
 /// Files that it may have open: its own libraries and pipes.
 const OPEN_FILES_MAX: u64 = 32;
-/// It starts none; its helper counts as one.
+/// The reader starts no processes; its helper counts as one.
 const PROCESSES_MAX: u64 = 8;
 
 /// A line of the reader.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ReaderLine {
-    /// It cannot be opened.
+    /// The file cannot be opened.
     Problem { problem: PdfProblem },
-    /// It was opened.
+    /// The file was opened.
     Document { pages: u32 },
     /// A page; without text if it cannot be read.
     Page { page: u32, text: Option<String> },
-    /// All pages that were wanted.
+    /// All requested pages were read.
     End,
 }
 
-/// Why a file cannot be opened.
+/// Reason why a file cannot be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum PdfProblem {
-    /// It needs a password.
+    /// The file needs a password.
     Encrypted,
-    /// It is no PDF, or a broken one.
+    /// The file is not a PDF, or broken.
     Unreadable,
 }
 
@@ -63,11 +64,11 @@ enum PdfProblem {
 pub struct PdfProgram(ProgramSpec);
 
 impl PdfProgram {
-    /// The program that runs now, which calls [`pdf_reader_main`] if its first argument is `subcommand`. It is supervised and
-    /// confined as `surroundings` can.
+    /// The running program, which calls [`pdf_reader_main`] if its first argument is `subcommand`. It is
+    /// supervised and confined as far as `surroundings` allows.
     ///
     /// # Errors
-    /// Nobody knows which program runs.
+    /// The path of the running program cannot be determined.
     pub fn this_program(subcommand: &str, surroundings: &SpawnContext) -> std::io::Result<Self> {
         let own = std::env::current_exe()?;
         let folder = own.parent().map(PathBuf::from);
@@ -96,8 +97,8 @@ impl PdfProgram {
         Self(ProgramSpec { arguments, sandbox, ..spec })
     }
 
-    /// Also with an environment variable, such as a setting of the program's allocator: memory that is free but mapped counts
-    /// for `pdf_memory_bytes_max`.
+    /// Sets an environment variable, such as an allocator setting: memory that is free but mapped counts
+    /// towards `pdf_memory_bytes_max`.
     #[must_use]
     pub fn with_environment_variable(mut self, name: &str, value: &str) -> Self {
         self.0.environment.insert(name.to_owned(), value.to_owned());
@@ -223,7 +224,7 @@ impl PdfTexts {
     }
 }
 
-/// Lines of a reader so far.
+/// Output of a reader so far.
 struct Reading {
     from_page: u32,
     bytes_left: u64,
@@ -231,7 +232,7 @@ struct Reading {
     pages: Option<u32>,
     texts: Vec<PdfPage>,
     unreadable_pages: Vec<u32>,
-    /// The last page that it has told of.
+    /// Number of the last page that was read.
     last: Option<u32>,
     progress: Progress,
 }
@@ -239,11 +240,11 @@ struct Reading {
 /// Progress of a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Progress {
-    /// It was reading when it was last heard of.
+    /// The reader was still reading at its last output.
     Reading,
     /// The text is as long as it may be.
     Full,
-    /// It has read what it was to read.
+    /// The reader has read all requested pages.
     Ended,
 }
 
@@ -286,7 +287,7 @@ impl Reading {
                 if !matches!(read, Ok(1..)) {
                     return;
                 }
-                // Longer than all that may still come: a page whose rest nobody could read.
+                // Longer than the remaining limit: the rest of such a page could not be used.
                 if line.last() != Some(&b'\n') {
                     if u64::try_from(line.len()).unwrap_or(u64::MAX) >= most {
                         self.progress = Progress::Full;
@@ -357,7 +358,7 @@ impl Reading {
             Progress::Full => (next, Some("pdf_text_bytes_max")),
             Progress::Ended => (next, Some("pdf_pages_max")),
             Progress::Reading if is_over_time => (next, Some("pdf_ms_max")),
-            // It died of this page, most likely for want of memory; the others may be read all the same.
+            // The reader died of this page, most likely for lack of memory; the others may still be readable.
             Progress::Reading => {
                 unreadable_pages.push(next);
                 (next.saturating_add(1), Some("pdf_memory_bytes_max"))
@@ -439,7 +440,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_before_a_limit_counts_and_the_limit_is_named() {
+    fn text_read_before_a_limit_is_returned_with_the_limit() {
         let document = ReaderLine::Document { pages: 3 };
         let told = |text: &PdfText| {
             let texts = text.texts.iter().map(|page| (page.page, page.text.clone(), page.is_cut)).collect();
@@ -496,7 +497,7 @@ mod tests {
 
     #[cfg(unix)]
     #[tokio::test]
-    async fn whatever_the_process_does_is_an_answer_in_time() {
+    async fn reader_process_failures_become_errors_or_partial_text() {
         let limits = ServerLimits::default();
         let begins =
             r#"echo '{"type":"document","pages":2}'; echo '{"type":"page","page":1,"text":"one"}'; "#;
@@ -517,7 +518,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn whoever_waits_too_long_for_a_process_is_told_so() {
+    async fn waiting_too_long_for_a_reader_returns_busy() {
         let texts =
             PdfTexts::new(ServerLimits { pdf_ms_max: 50, pdf_readers_max: 1, ..ServerLimits::default() });
         let _busy = texts.readers.acquire().await.unwrap();
@@ -528,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn one_person_keeps_no_others_waiting() {
+    fn pdfs_per_user_are_limited() {
         let texts = PdfTexts::new(ServerLimits::default());
         let slots: Vec<_> = (0..PDFS_PER_USER_MAX).map(|_| texts.slot("ada").unwrap()).collect();
         assert_eq!(texts.slot("ada").err().map(|error| error.code), Some("too_many_pdfs"));

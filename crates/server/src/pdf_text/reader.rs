@@ -1,6 +1,8 @@
-//! The process that reads a PDF: the file on its input, the text of one page after another on its output.
+//! The process that reads a PDF: the file on its standard input, the text of one page after another on its
+//! standard output.
 //!
-//! Nothing else happens in it. Whatever a broken file does to the library, to this process's memory or to its stack, ends here.
+//! It does nothing else, so a broken file can only affect this process: its library, its memory and its
+//! stack.
 
 use super::{PdfProblem, ReaderLine};
 use pdf_extract::{Document, Error, OutputError, PlainTextOutput, output_doc_page};
@@ -12,18 +14,18 @@ use std::process::ExitCode;
 /// Becomes the reader: for the first lines of `main`. `arguments` are those after what
 /// [`PdfProgram`](super::PdfProgram) was made with: the first page and the number of pages.
 pub fn pdf_reader_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    // Its panics are reported as pages without text, and nobody reads a trace.
+    // A panic is reported as a page without text; its message is not needed.
     panic::set_hook(Box::new(|_| {}));
     let mut numbers = arguments.into_iter().filter_map(|argument| argument.to_str()?.parse::<u32>().ok());
     let (Some(first), Some(pages_max)) = (numbers.next(), numbers.next()) else { return ExitCode::FAILURE };
     let mut content = Vec::new();
     let read = io::stdin().lock().read_to_end(&mut content);
     let read = read.and_then(|_| write_pages(&content, first, pages_max, &mut io::stdout().lock()));
-    // Whoever asked may have read enough.
+    // The parent may have read enough and closed the pipe.
     if read.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Writes a line for the file and one for each page, at once when it is read.
+/// Writes a line for the file and one for each page, as soon as it is read.
 fn write_pages(content: &[u8], first: u32, pages_max: u32, output: &mut impl Write) -> io::Result<()> {
     let mut write = |line: &ReaderLine| {
         let mut text = serde_json::to_string(line)?;
@@ -53,7 +55,7 @@ fn open(content: &[u8]) -> Result<Document, PdfProblem> {
         Error::Decryption(_) | Error::InvalidPassword => PdfProblem::Encrypted,
         _ => PdfProblem::Unreadable,
     })?;
-    // Many files are encrypted with the empty password: for them everybody may read and nobody print.
+    // Many files are encrypted with the empty password: everyone may read them, but not print.
     if document.is_encrypted() {
         document.decrypt("").map_err(|_| PdfProblem::Encrypted)?;
     }
@@ -69,7 +71,7 @@ fn page_text(document: &Document, page: u32) -> Option<String> {
     Some(tidy(&text))
 }
 
-/// Without control characters, spaces at the ends of lines, and more than one empty line in a row.
+/// Removes control characters, trailing spaces, and repeated empty lines.
 fn tidy(text: &str) -> String {
     let mut tidied = String::with_capacity(text.len());
     let mut empty_lines = 0;
@@ -103,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_come_one_after_another_from_the_one_that_is_asked_for() {
+    fn pages_are_read_in_order_from_the_requested_one() {
         let file = pdf(&["The first page", "", "The third page"]);
         let document = ReaderLine::Document { pages: 3 };
         assert_eq!(
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_pdf_is_named_and_a_page_that_cannot_be_read_loses_no_other() {
+    fn unreadable_page_loses_no_other_and_non_pdf_is_reported() {
         for content in [&b""[..], b"hello", b"%PDF-1.7\n", b"%PDF-1.4\nxref\ntrailer\n<<>>\n%%EOF"] {
             let found = lines(content, 1, 10);
             let is_known = matches!(
@@ -139,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_tidied() {
+    fn tidy_removes_control_characters_and_extra_blank_lines() {
         assert_eq!(tidy("\n\na  \n\n\n\nb\u{0}\u{1b}[1m\tc\r\n\n"), "a\n\nb[1m\tc");
     }
 
@@ -147,7 +149,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn a_file_with_wrong_bytes_in_it_ends_in_lines(at in 0_usize..600, byte: u8, cut in 0_usize..900) {
+        fn corrupt_file_still_produces_lines(at in 0_usize..600, byte: u8, cut in 0_usize..900) {
             let mut file = pdf(&["one", "two"]);
             let at = at % file.len();
             file[at] = byte;

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_field_is_a_formula_and_none_leaves_its_place() {
+    fn fields_are_quoted_and_formulas_neutralized() {
         for (given, written) in [
             ("plain", "plain"),
             ("a,b", "\"a,b\""),

@@ -1,4 +1,4 @@
-//! New ids for everything in a conversation that is taken in: those it had may be in use here.
+//! New ids for an imported conversation: its own may be in use here.
 
 use super::{EventJson, LineError, PortableConversation, PortableTurn};
 use serde_json::Value;
@@ -18,7 +18,7 @@ impl IdMap {
             Self { conversation: mint("conv_"), turns: BTreeMap::new(), messages: BTreeMap::new() };
         for turn in &portable.turns {
             renaming.turns.insert(turn.id.clone(), mint("turn_"));
-            // The first says it.
+            // The message's id is in the first event.
             if let Some(message) = turn.events.first().and_then(message_of) {
                 renaming.messages.insert(message, mint("msg_"));
             }
@@ -31,7 +31,7 @@ impl IdMap {
         self.turns.get(id).map(String::as_str)
     }
 
-    /// The same conversation under its new names.
+    /// The conversation with new ids.
     ///
     /// # Errors
     /// An event cannot be read, such as one of an earlier release whose arguments nest too deeply.
@@ -64,7 +64,8 @@ impl IdMap {
         Ok(())
     }
 
-    /// Ids of calls and questions begin with the turn's, so these fields are renamed and nothing that merely looks alike.
+    /// Renames the fields that contain ids: ids of calls and questions begin with the turn's. Similar text
+    /// elsewhere is not changed.
     fn rename_event(&self, event: &mut Value, old: &str, new: &str) {
         let Value::Object(members) = event else { return };
         for (key, value) in members {

@@ -10,32 +10,32 @@ use throughline::MediaStore;
 use throughline_store::{Catalog, Durability, Log, LogBatch, LogError, LogRecord, StoreError};
 use tokio::task::spawn_blocking;
 
-/// Records appended at once.
+/// Records per append.
 const RECORDS_PER_APPEND: usize = 1_000;
 /// Turns whose logs are written at the same time.
 const TURN_CONCURRENCY: usize = 64;
 
-/// Where a conversation goes.
+/// Stores that a conversation is imported to.
 #[derive(Clone, Copy)]
 pub struct ImportTarget<'a> {
     /// The events of its turns.
     pub log: &'a dyn Log,
-    /// Its rows.
+    /// Store of the rows.
     pub catalog: &'a dyn Catalog,
     /// Store for content that is too large for the log.
     pub media: &'a dyn MediaStore,
 }
 
-/// Why a conversation is not taken in.
+/// Reason why a conversation is not imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// It is not whole.
+    /// The text cannot be parsed.
     #[error(transparent)]
     Unreadable(#[from] LineError),
-    /// Its logs cannot be written.
+    /// The logs cannot be written.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// Its rows cannot be written.
+    /// The rows cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
 }
@@ -51,7 +51,7 @@ pub async fn import_conversation(
     now: i64,
 ) -> Result<String, ImportError> {
     let ImportTarget { log, catalog, media } = destination;
-    // Both take long for a long conversation, and nobody else waits for it.
+    // Both take long for a long conversation, so they run on a blocking thread.
     let renamed = spawn_blocking(move || IdMap::new(&portable, new_id).apply(portable)).await;
     let mut portable = renamed.map_err(StoreError::failed)??;
     log.accepts_new_turns()?;
@@ -61,7 +61,7 @@ pub async fn import_conversation(
     let made = spawn_blocking(move || (portable.rows(&owner, now), portable.turns)).await;
     let (rows, turns) = made.map_err(StoreError::failed)?;
     let rows = rows?;
-    // Many at once share the commits of the store.
+    // Concurrent writes share the commits of the store.
     let writing = turns.into_iter().map(|turn| async move { write_log(log, turn).await });
     let mut written = stream::iter(writing).buffer_unordered(TURN_CONCURRENCY);
     while let Some(done) = written.next().await {

@@ -1,4 +1,4 @@
-//! One record a line: a header that says what follows, then each turn with its events behind it.
+//! One record per line: a header with the format, then each turn followed by its events.
 //!
 //! ```jsonl
 //! {"type":"conversation","format":"throughline.conversation","v":1,"id":"conv_1","title":"…","leaf_id":"turn_1", …}
@@ -6,7 +6,7 @@
 //! {"type":"event","event":{"turn_id":"turn_1","seq":1,"type":"stream_start", …}}
 //! ```
 //!
-//! Records and fields of a later version that this one does not know are left out; a higher `v` is refused.
+//! Records and fields of a later version that are unknown here are left out; a higher `v` is refused.
 
 use super::{
     EVENTS_PER_TURN_MAX, EventJson, LineError, PortableConversation, PortableFiling, PortableTurn, TURNS_MAX,
@@ -26,7 +26,8 @@ pub(crate) const FORMAT: &str = "throughline.conversation";
 /// `v` of the header that this release writes. It reads all that are lower.
 pub(super) const FORMAT_VERSION: u32 = 1;
 
-/// Deepest nesting of a line with an event. Values in it stand in rows as well, 7 levels deeper, and are read again with a limit of 127.
+/// Maximum nesting depth of a line with an event. Its values are also stored in rows, 7 levels deeper, and
+/// parsed again with a limit of 127.
 const LINE_DEPTH_MAX: u32 = 118;
 /// Events that a call may need which is open where its log breaks off, of which each may be the last.
 const EVENTS_PER_OPEN_CALL: usize = 3;
@@ -101,10 +102,11 @@ pub fn write(portable: &PortableConversation, exported_at: i64) -> String {
     text
 }
 
-/// Reads a conversation, a turn with up to so many tree units. A log that breaks off is closed.
+/// Reads a conversation whose turns have at most `units_max` tree units each. A log that breaks off is
+/// closed.
 ///
 /// # Errors
-/// The first line that cannot be taken in, and why.
+/// The first line that cannot be imported, with the reason.
 pub fn read(text: &str, units_max: u64) -> Result<PortableConversation, LineError> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty());
     let Some((number, first)) = lines.next() else {
@@ -217,13 +219,14 @@ fn parse_record<'a, T: Deserialize<'a>>(number: usize, line: &'a str) -> Result<
     serde_json::from_str(line).map_err(|error| unreadable(number, &error, 0))
 }
 
-/// The JSON that cannot be read stands behind so many bytes of its line.
+/// An error of JSON that begins at `offset` bytes of its line.
 fn unreadable(number: usize, error: &serde_json::Error, offset: usize) -> LineError {
     let column = offset + error.column();
     LineError::new(number, format!("it cannot be read: {} (column {column})", description(error)))
 }
 
-/// The error without its line and column, since serde_json counts those of its own text, which is one line.
+/// The error without its line and column, since serde_json counts those of the parsed text, which is one
+/// line.
 fn description(error: &serde_json::Error) -> String {
     error.to_string().split(" at line 1").next().unwrap_or_default().to_owned()
 }
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_written_is_read_as_it_was() {
+    fn export_round_trips() {
         for name in ["v1-tools", "v1-stopped", "v1-broken", "demo-time"] {
             let before = conversation(vec![recorded(name)]);
             assert_eq!(read(&write(&before, 9), 1_000).unwrap(), before, "{name}");
@@ -336,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_breaks_off_anywhere_is_closed_when_it_is_read() {
+    fn truncated_log_is_closed_on_import() {
         let whole = recorded("v1-tools");
         for keep in 1..whole.events.len() {
             let mut cut = whole.clone();
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn under_new_names_nothing_of_the_old_is_left() {
+    fn id_map_replaces_every_old_turn_id() {
         let before = conversation(vec![recorded("v1-tools")]);
         let old = before.turns[0].id.clone();
         let mut n = 0;
@@ -377,7 +380,7 @@ mod tests {
             )
         };
         assert_eq!(shape(&after), shape(&before));
-        // The rows say the same as the log.
+        // The rows agree with the log.
         let rows = after.rows("ada", 7).unwrap();
         assert_eq!(rows.turns.len(), 1);
         assert_eq!(rows.calls.len(), shape(&before).1.len());
@@ -385,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_told_with_its_line() {
+    fn errors_name_their_line() {
         let header = r#"{"type":"conversation","format":"throughline.conversation","v":1,"id":"c"}"#;
         let turn = r#"{"type":"turn","id":"t"}"#;
         let start = r#"{"type":"event","event":{"turn_id":"t","seq":1,"timestamp":1,"type":"stream_start","v":1,"message_id":"m","agent":"a","mode":"auto","input":[]}}"#;
@@ -439,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn trees_of_values_are_bounded_before_they_are_read() {
+    fn value_trees_are_limited_before_parsing() {
         let many = |count: usize| json!({"x": vec![1; count]});
         let mut turn = recorded("v1-tools");
         // As if all events up to this one were lines of a file.
@@ -457,14 +460,14 @@ mod tests {
         let error = read(&text, at_call - 1).unwrap_err();
         assert_eq!(error.line, at + 3);
         assert!(error.help.unwrap().contains("large_bodies_memory_bytes_max"), "{}", error.message);
-        // Fields that nobody knows are something as well, while they are read.
+        // Unknown fields count as well, since they are parsed.
         let header = text.lines().next().unwrap();
         let unknown: String = (0..1_000).map(|number| format!(r#","x{number}":1"#)).collect();
         for (number, line) in (1..).zip(text.lines().take(3)) {
             let wide = line.replacen('}', &format!("{unknown}}}"), 1);
             let wide = text.replacen(line, &wide, 1);
             let refused = read(&wide, needed).map(|_| ()).map_err(|error| error.line);
-            // Those of a turn are left out at once.
+            // Unknown fields of a turn are skipped without being stored.
             assert_eq!(refused, if number == 2 { Ok(()) } else { Err(number) }, "{line}");
         }
         let later = format!("{header}\n{{\"type\":\"hologram\",\"x\":[{}1]}}\n", "1,".repeat(1_000));
@@ -494,9 +497,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_imported_can_be_read_again_however_deep_it_nests() {
+    fn import_limits_nesting_so_that_stored_rows_parse() {
         let nested = |depth: usize| (1..depth).fold(json!({}), |inner, _| json!({"a": inner}));
-        // Rows have it 7 levels deeper than a line, and those of a turn that goes on behind it 2 more.
+        // Rows nest values 7 levels deeper than a line, and those of a turn that continues after it 2 more.
         let check = |read: Result<PortableConversation, LineError>, is_taken: bool| match read {
             Ok(read) => {
                 assert!(is_taken);
@@ -525,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn events_of_a_turn_and_of_a_list_of_messages_are_bounded() {
+    fn events_per_turn_and_per_message_list_are_limited() {
         // Two events each, and two for the turn. What a list becomes can be exported and imported again.
         let turn =
             |answers: usize| r#"{"role":"user"},"#.to_owned() + &r#"{"role":"assistant"},"#.repeat(answers);
@@ -537,7 +540,7 @@ mod tests {
         assert_eq!(of(&[99_999]), Ok(1));
         assert!(of(&[100_000]).unwrap_err().contains("more than 200000 events"));
         assert!(of(&[84_000; 3]).unwrap_err().contains("more than 500000 events"));
-        // Calls that are open where a log breaks off are closed with events of their own.
+        // Calls that are open where a log breaks off are closed with additional events.
         let mut broken = recorded("v1-tools");
         let at = broken.events.iter().position(|event| event.as_str().contains("\"tool_use\"")).unwrap();
         broken.events.truncate(at + 1);
@@ -552,7 +555,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_of_openai_become_turns_like_any_other() {
+    fn openai_messages_become_turns_that_round_trip() {
         let text = json!([
             {"role": "system", "content": "Be brief."},
             {"role": "user", "content": "Weather in Paris?"},
@@ -578,7 +581,7 @@ mod tests {
             (json!({"city": "Paris"}), "16 °C")
         );
         assert_eq!(read.turns[1].message().input.len(), 2);
-        // What the next model call is told is what the list said.
+        // The history of the next model call equals the list.
         let rows = read.rows("ada", 2_000).unwrap();
         let adds: Value = serde_json::from_str(&rows.turns[0].end.as_ref().unwrap().adds).unwrap();
         assert_eq!(adds[0]["user"][0]["text"], "Weather in Paris?");

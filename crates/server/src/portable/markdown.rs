@@ -1,5 +1,5 @@
-//! A conversation as Markdown for people: nothing in it is invisible; what was said, calls folded away with everything they took and gave, pictures as
-//! links. It is not read in again.
+//! A conversation as Markdown for people: all messages, calls as folded details with input and output,
+//! pictures as links, and invisible characters spelled out. It cannot be imported.
 
 use std::fmt::Write;
 use throughline_engine::fold::{AssistantMessage, MessageBlock, ToolCallBlock};
@@ -9,13 +9,13 @@ use throughline_wire::{Media, UserPart, visible};
 /// Longest output of a call that is written out, in characters; the rest is in the history.
 pub(super) const OUTPUT_CHARS_MAX: usize = 8_000;
 
-/// Where pictures and other files can be had.
+/// Addresses of pictures and other files.
 pub trait MediaLinks {
-    /// The address of this content, if it is kept as a file.
+    /// Address of this content, if it is stored as a file.
     fn link(&self, media: &Media) -> Option<String>;
 }
 
-/// Nothing is kept as a file.
+/// Links for content that is not stored as files.
 pub struct NoMediaLinks;
 
 impl MediaLinks for NoMediaLinks {
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_was_said_can_be_read() {
+    fn every_block_kind_is_written() {
         let page = markdown("Every\nkind", &[of_log("every-kind")], &TestFileLinks);
         for message in [
             "# Every kind\n",
@@ -206,14 +206,14 @@ mod tests {
         ] {
             assert!(page.contains(message), "{message}\n---\n{page}");
         }
-        // What is kept nowhere is named and never poured in as base64.
+        // Content that is not stored is named and never written as base64.
         let page = markdown("", &[of_log("every-kind")], &NoMediaLinks);
         assert!(page.starts_with("# Conversation\n") && page.contains("*[image image/png"), "{page}");
         assert!(!page.contains("aGk="), "{page}");
     }
 
     #[test]
-    fn nothing_on_the_page_is_invisible() {
+    fn invisible_characters_are_escaped() {
         let call = ToolCallBlock {
             tool_name: Some("a.b".into()),
             arguments: Some(serde_json::json!({"when": "\u{202e}2026-11-24"})),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_tool_wrote_does_not_leave_its_box() {
+    fn tool_output_cannot_close_its_block() {
         let call = ToolCallBlock {
             tool_name: Some("a.b".into()),
             input_summary: "</summary><script>".into(),

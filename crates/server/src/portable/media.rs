@@ -27,10 +27,10 @@ pub fn embed_media(portable: &mut PortableConversation, content: &BTreeMap<Strin
     }
 }
 
-/// Puts everything into files that is too large for a log; what cannot be kept stays where it is.
+/// Moves content that is too large for a log to files; content that cannot be stored stays in the event.
 ///
 /// # Errors
-/// There is no room: what is held in reserve is for turns that run.
+/// Disk space is low: the reserve is for running turns.
 pub(super) async fn extract_media(
     portable: &mut PortableConversation,
     user: &str,
@@ -92,7 +92,7 @@ fn replace(event: &mut EventJson, values: &Value) {
     }
 }
 
-/// The places of an event where pictures, sounds and files stand.
+/// The objects of an event that hold pictures, sounds and files.
 fn media_objects(event: &mut Value) -> Vec<&mut Map<String, Value>> {
     let Some(event) = event.as_object_mut() else { return Vec::new() };
     match event.get("type").and_then(Value::as_str) {

@@ -1,9 +1,9 @@
-//! A plain list of messages as OpenAI clients keep it (`[{"role": …, "content": …}, …]`, or `{"messages": […]}`), read as
-//! the turns that would have made it.
+//! A plain list of messages as OpenAI clients store it (`[{"role": …, "content": …}, …]`, or `{"messages":
+//! […]}`), read as the turns that would have produced it.
 //!
-//! A turn begins with what a user says and holds everything up to the next such message. System and developer messages are
-//! left out: what an agent is told is the agent's. The turns get logs like any other, so nothing else knows where they come
-//! from.
+//! A turn begins with a user message and holds everything up to the next one. System and developer messages
+//! are left out: instructions belong to the agent. The turns get logs like any other, so their origin makes
+//! no difference elsewhere.
 
 use super::{
     EVENTS_OF_LIST_MAX, EVENTS_PER_TURN_MAX, EventJson, LineError, PortableConversation, PortableTurn,
@@ -26,7 +26,7 @@ use throughline_wire::{
 /// Longest tool name that all APIs accept.
 const WIRE_NAME_CHARS_MAX: usize = 64;
 
-/// Each message as its piece of the text, so that a mistake can be told by line.
+/// Each message as its part of the text, so that an error can be reported with its line.
 type RawMessages<'a> = Vec<&'a RawValue>;
 
 #[derive(Deserialize)]
@@ -85,10 +85,11 @@ struct FunctionCallJson {
     arguments: String,
 }
 
-/// Reads a list of messages, a turn with up to so many tree units. They carry no times, so all of it happened at `now`.
+/// Reads a list of messages, turns with at most `units_max` tree units each. They have no times, so all
+/// events are dated `now`.
 ///
 /// # Errors
-/// The line of the message that cannot be taken in, and why.
+/// The line of the message that cannot be imported, with the reason.
 pub fn parse_messages(text: &str, now: i64, units_max: u64) -> Result<PortableConversation, LineError> {
     let raw_messages: Result<RawMessages<'_>, _> = if text.trim_start().starts_with('[') {
         serde_json::from_str(text)
@@ -105,7 +106,7 @@ pub fn parse_messages(text: &str, now: i64, units_max: u64) -> Result<PortableCo
     let mut lines = LineCounter::new(text);
     for raw in messages {
         let line = lines.of(raw.get());
-        // By itself, before it is read; then with the others of its turn.
+        // Checked alone before it is parsed; then together with the others of its turn.
         let units = TreeUnits::of(raw.get()).all;
         check_units(line, units, units_max)?;
         let parsed: ChatMessageJson = serde_json::from_str(raw.get())
@@ -116,7 +117,7 @@ pub fn parse_messages(text: &str, now: i64, units_max: u64) -> Result<PortableCo
             "user" => {
                 let parts = user_parts(line, content)?;
                 match turns.last_mut() {
-                    // Two in a row are one: nothing was said between them.
+                    // Two in a row are joined: nothing came between them.
                     Some(turn) if turn.steps == 0 => turn.input.extend(parts),
                     _ => {
                         if turns.len() == TURNS_MAX {
@@ -129,7 +130,7 @@ pub fn parse_messages(text: &str, now: i64, units_max: u64) -> Result<PortableCo
             }
             "assistant" => {
                 if turns.is_empty() {
-                    // A greeting: nobody had asked.
+                    // A greeting, without a user message before it.
                     turns.push(TurnWriter::new(0, Vec::new(), now, units_max));
                 }
                 let Some(turn) = turns.last_mut() else { continue };
@@ -182,7 +183,8 @@ pub fn parse_messages(text: &str, now: i64, units_max: u64) -> Result<PortableCo
     })
 }
 
-/// Counts the lines of a text from one piece of it to the next: from its beginning each time, a long list takes for ever.
+/// Counts the lines of a text from one part of it to the next: counting from the beginning each time would be
+/// quadratic.
 struct LineCounter<'a> {
     text: &'a str,
     at: usize,
@@ -194,7 +196,7 @@ impl<'a> LineCounter<'a> {
         Self { text, at: 0, line: 1 }
     }
 
-    /// The line of a piece that stands behind the one before.
+    /// The line of a part that follows the previous one.
     fn of(&mut self, part: &str) -> usize {
         // A raw value is a piece of the text it was read from.
         let offset = (part.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
@@ -231,7 +233,7 @@ fn user_parts(line: usize, content: ChatContentJson) -> Result<Vec<UserPart>, Li
                 Some((media_type, data)) => {
                     Ok(UserPart::Image(Media::new(media_type.to_owned(), data.to_owned())))
                 }
-                // What is elsewhere is not fetched: an import must not make the server call anybody.
+                // External content is not fetched: an import must not make the server send requests.
                 None => Ok(UserPart::Text { text: format!("[picture: {}]", image_url.url) }),
             }
         }
@@ -241,7 +243,7 @@ fn user_parts(line: usize, content: ChatContentJson) -> Result<Vec<UserPart>, Li
     parts.into_iter().map(part).collect()
 }
 
-/// As every API takes it: no API takes the dots of a tool's own name, and history with one in it could never be sent.
+/// A tool's name as every API accepts it: dots are not allowed, and history with one could never be sent.
 fn wire_name(name: &str) -> WireName {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     WireName::new(name.chars().take(WIRE_NAME_CHARS_MAX).map(plain).collect::<String>())
@@ -258,7 +260,7 @@ struct TurnWriter {
     message: MessageId,
     input: Vec<UserPart>,
     now: i64,
-    /// Without the first.
+    /// Events of the turn except the first.
     events: Vec<EventJson>,
     units: u64,
     units_max: u64,
@@ -352,7 +354,7 @@ impl TurnWriter {
         let text = if call.function.arguments.trim().is_empty() { "{}" } else { &call.function.arguments };
         let input = match serde_json::from_str::<Value>(text) {
             Ok(arguments) => ToolInput {
-                // The text is kept when it is not what the value would be written as.
+                // The text is stored if it differs from the canonical form of the value.
                 text: (arguments.to_string().as_str() != text).then(|| text.to_owned()),
                 seal: Some(SealEvidence::Explicit),
                 ..ToolInput::edited(&arguments)
@@ -366,7 +368,7 @@ impl TurnWriter {
         Ok(())
     }
 
-    /// `false`: nobody called it.
+    /// Writes a result; `false`: there is no such call.
     fn write_result(&mut self, id: &str, text: String) -> bool {
         let Some((call, block)) = self.open.remove(id) else { return false };
         let start = EventKind::tool_start();
@@ -376,7 +378,7 @@ impl TurnWriter {
         true
     }
 
-    /// A call without a result is one whose end nobody knows.
+    /// Closes a step. A call without a result has an unknown outcome.
     fn close_step(&mut self) {
         for (_, (call, block)) in std::mem::take(&mut self.open) {
             let start = EventKind::tool_start();

@@ -1,9 +1,9 @@
 //! Conversations in a portable form, for export, import and forks. Pure except for [`import_conversation`]: it reads
 //! and writes text, without store or network.
 //!
-//! Each turn is represented by its log. Everything else about it (message, history, calls) is folded from the log at
-//! the destination as well, so an imported turn is like any other. Provider state and the settings of the turn are not
-//! exported: they are never served.
+//! Each turn is represented by its log. Everything else about it (message, history, calls) is folded from the
+//! log at the destination as well, so an imported turn is like any other. Provider state and the settings of
+//! the turn are not exported: they are never served.
 
 pub(crate) mod csv;
 
@@ -44,7 +44,7 @@ pub(crate) const EVENTS_PER_TURN_MAX: usize = 200_000;
 /// Most events that a list of messages becomes: a message of 20 bytes may become events of 300.
 pub(crate) const EVENTS_OF_LIST_MAX: usize = 500_000;
 
-/// Checks what a turn takes in memory as trees of values, in [tree units](TreeUnits), up to this line.
+/// Checks the memory of a turn's value trees, in [tree units](TreeUnits), up to this line.
 fn check_units(line: usize, units: u64, units_max: u64) -> Result<(), LineError> {
     if units <= units_max {
         return Ok(());
@@ -56,21 +56,21 @@ fn check_units(line: usize, units: u64, units_max: u64) -> Result<(), LineError>
 /// A conversation as it travels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortableConversation {
-    /// Its id where it comes from.
+    /// Id in the source.
     pub id: String,
-    /// Its title; `None` = the first words of the first input.
+    /// Title; `None` = the first words of the first input.
     pub title: Option<String>,
     /// The turn that a new one continues.
     pub leaf_id: Option<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,
-    /// Where its user has put it.
+    /// Filing of the conversation by its user.
     pub filing: PortableFiling,
     /// Parents before children.
     pub turns: Vec<PortableTurn>,
 }
 
-/// Where a user has put a conversation, as it travels.
+/// Filing of a conversation by its user, in portable form.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct PortableFiling {
@@ -91,7 +91,7 @@ pub struct PortableFiling {
 /// A turn as it travels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortableTurn {
-    /// Its id where it comes from.
+    /// Id in the source.
     pub id: String,
     /// Turn that it continues.
     pub parent: Option<TurnParent>,
@@ -99,7 +99,7 @@ pub struct PortableTurn {
     pub model: Option<String>,
     /// Rating by its user.
     pub rating: Option<TurnRating>,
-    /// Its log.
+    /// Log of the turn.
     pub events: Vec<EventJson>,
 }
 
@@ -107,11 +107,11 @@ pub struct PortableTurn {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct LineError {
-    /// From 1.
+    /// Line of the error, from 1.
     pub line: usize,
     /// Description of the error.
     pub message: String,
-    /// Suggestion, if there is one.
+    /// Suggestion, if any.
     pub help: Option<String>,
 }
 
@@ -133,7 +133,7 @@ pub enum ImportFormat {
     JsonLines,
     /// A list of OpenAI messages.
     Messages,
-    /// Nothing: its first line tells.
+    /// Detected from the first line.
     Detect,
 }
 
@@ -141,7 +141,7 @@ pub enum ImportFormat {
 /// results and input may take `units_max` tree units: 1 for a comma, 4 for a list or object.
 ///
 /// # Errors
-/// The first line that cannot be taken in, and why.
+/// The first line that cannot be imported, with the reason.
 pub fn parse_conversation(
     text: &str,
     format: ImportFormat,
@@ -173,7 +173,8 @@ impl PortableTurn {
         AssistantMessage::from_events(&self.parsed_events())
     }
 
-    /// Ends the log behind an event, or where it breaks off: what is open is closed as if the process had died there.
+    /// Ends the log after an event, or where it breaks off: open calls and blocks are closed as if the
+    /// process had died there.
     pub fn close(&mut self, after: Option<EventSeq>) {
         let mut events = self.parsed_events();
         if let Some(seq) = after {
@@ -218,7 +219,8 @@ fn setup_of(events: &[Event]) -> TurnSetup {
 }
 
 impl PortableConversation {
-    /// A conversation as a store has it. A turn that was accepted and has not begun yet has nothing to tell, and stays behind.
+    /// A conversation from the rows of a store. A turn that was accepted and has not begun yet has no
+    /// content, and is left out.
     pub fn of(row: ConversationRow, mut turns: Vec<PortableTurn>) -> Self {
         turns.retain(|turn| !turn.events.is_empty());
         let title = (row.title_by == TitleSource::UserGiven).then_some(row.title);
@@ -227,7 +229,7 @@ impl PortableConversation {
         Self { id, title, leaf_id, created_at, filing, turns }
     }
 
-    /// The rows of a conversation that is taken in: every turn over, its calls in the history.
+    /// The rows of an imported conversation: every turn has ended, its calls are in the history.
     ///
     /// # Errors
     /// A turn whose log has no beginning or no end; see [`PortableTurn::close`].
@@ -243,7 +245,8 @@ impl PortableConversation {
             else {
                 return Err(LineError::new(1, format!("turn `{}` has no beginning or no end", turn.id)));
             };
-            // A turn may be all there is of a long conversation: not everything that is made of it is held at once.
+            // One turn may be most of a long conversation: its derived forms are not all held in memory
+            // together.
             let text = message.text();
             message.blocks.clear();
             calls.extend(call_rows(&events));
@@ -313,7 +316,7 @@ pub(crate) fn text_of(parts: &[UserPart]) -> String {
     texts.collect::<Vec<_>>().join("\n")
 }
 
-/// As in `stream_end`.
+/// Name of the status, as in `stream_end`.
 pub(crate) fn status_name(status: TurnStatus) -> String {
     match status {
         TurnStatus::Completed => "completed",

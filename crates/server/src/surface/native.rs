@@ -1,7 +1,9 @@
-//! The own protocol over SSE: the event's JSON as it is in the log, framed.
+//! The native protocol over SSE: the event's JSON as it is in the log, framed.
 //!
-//! Frames end with LF only (`@ag-ui/client` 1.0.0 splits on `\n\n`), `id:` is the event's number, so that a browser's
-//! `EventSource` resumes by itself, and there is no `[DONE]`: the last event is `stream_end`.
+//! Frames end with LF only (`@ag-ui/client` 1.0.0 splits on `
+//!
+//! `), `id:` is the event's number, so that a browser's `EventSource` resumes automatically, and there is no
+//! `[DONE]`: the last event is `stream_end`.
 
 use serde_json::json;
 use std::fmt::Write;
@@ -10,13 +12,13 @@ use throughline::AssistantMessage;
 use throughline_engine::TurnId;
 use throughline_store::LogRecord;
 
-/// The first bytes of a stream, sent at once so that proxies and clients see that it is open. `retry_ms` is how long a
-/// browser waits before it connects anew.
+/// The first bytes of a stream, sent immediately so that proxies and clients see that it is open. `retry_ms`
+/// is the delay before a browser reconnects.
 pub(crate) fn stream_opening(retry_ms: u32) -> String {
     format!("retry: {retry_ms}\n: open\n\n")
 }
 
-/// At most so many bytes are appended by [`event`].
+/// Maximum number of bytes that [`event`] appends.
 pub(crate) fn event_bytes(record: &LogRecord) -> usize {
     // Three names, three line ends and one more, and a number of up to 20 digits.
     const AROUND: usize = "id: \nevent: \ndata: \n\n".len() + 20;
@@ -28,8 +30,8 @@ pub(crate) fn event(frame: &mut Vec<u8>, record: &LogRecord) {
     write_frame(frame, record.seq, &record.kind, &record.payload);
 }
 
-/// Appends a whole message that stands for the events up to its `seq`: `snapshot`, or `resync` for a viewer that has to
-/// forget what it has. Its `id:` is the number to go on from.
+/// Appends a whole message that replaces the events up to its `seq`: `snapshot`, or `resync` for a viewer
+/// that must discard its state. Its `id:` is the number to continue from.
 pub fn snapshot(
     frame: &mut Vec<u8>,
     kind: SnapshotKind,
@@ -59,7 +61,8 @@ pub fn store_unavailable(turn: &TurnId, now_ms: i64, unavailable_for: Duration) 
         .to_string()
 }
 
-/// The same, framed: without `id:`, so that a browser resumes from the last event of the log.
+/// Appends a waiting event as a frame without `id:`, so that a browser resumes from the last event of the
+/// log.
 pub fn waiting(frame: &mut Vec<u8>, event: &str) {
     frame.extend_from_slice(format!("event: waiting\ndata: {event}\n\n").as_bytes());
 }
@@ -72,7 +75,7 @@ pub(crate) fn heartbeat(frame: &mut Vec<u8>, now_ms: i64) {
 /// Kind of the snapshot events, which are sent to one viewer and are not in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SnapshotKind {
-    /// As asked for.
+    /// Requested by the viewer.
     Snapshot,
     /// The viewer's state disagrees with the log.
     Resync,

@@ -15,14 +15,15 @@ pub(crate) struct CallFold {
 /// Change of the call history by an event.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum CallChange {
-    /// A row is as it stands here now.
+    /// The current row of a call.
     Row(Box<CallRow>),
-    /// Of a call whose beginning this fold has not seen: the turn's log knows it.
+    /// A change of a call whose beginning this fold has not seen: the turn's log has it.
     UnknownCall,
 }
 
 impl CallFold {
-    /// Takes the next event. Rows come when a call is announced, asks, starts and ends; not for every delta.
+    /// Takes the next event. A row is produced when a call is announced, asks, starts and ends; not for every
+    /// delta.
     pub(crate) fn absorb(&mut self, event: &Event) -> Option<CallChange> {
         let id = event.tool_id.as_ref()?;
         if let EventKind::ToolUse { tool_name, source, effect, .. } = &event.kind {
@@ -45,7 +46,7 @@ impl CallFold {
             return Some(CallChange::Row(Box::new(row)));
         }
         let updated = match &event.kind {
-            // A running tool that asks for something runs on.
+            // A running tool with an open elicitation stays running.
             EventKind::ApprovalRequest { kind: QuestionKind::Call, .. } => Some(CallStatus::AwaitingApproval),
             EventKind::ToolInput(_) | EventKind::ApprovalResolved { .. } => Some(CallStatus::Queued),
             EventKind::ToolStart { .. } => Some(CallStatus::Running),
@@ -58,7 +59,7 @@ impl CallFold {
                 let text = input.arguments.as_ref().map(ToString::to_string).or_else(|| input.raw.clone());
                 row.arguments = text.unwrap_or_default();
             }
-            // What a person put in its place is what runs.
+            // Arguments that a person has edited are the ones that run.
             EventKind::ApprovalResolved { arguments: Some(edited), .. } => row.arguments = edited.to_string(),
             EventKind::ToolStart { .. } => row.started_at = event.timestamp,
             EventKind::ToolResult(result) => {

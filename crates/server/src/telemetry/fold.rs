@@ -1,7 +1,8 @@
-//! From the events of one turn to measurements: the only place that decides what a metric, a log line or a span says.
+//! Measurements from the events of one turn. Only this module decides the content of metrics, log lines and
+//! spans.
 //!
-//! No clock, no exporter. What the events say is said at the time that they carry; only how long it took until a viewer
-//! could see a call is told by the caller, who knows when the log acknowledged it.
+//! No clock, no exporter. Times come from the events; only the delay until a viewer could see a call comes
+//! from the caller, who knows when the log acknowledged it.
 
 use super::measurement::{
     CallAssessment, CallContent, CallDetected, CallMetrics, FailureMetrics, Measurement, StepMetrics,
@@ -27,7 +28,7 @@ pub enum ContentCapture {
     Captured,
 }
 
-/// One turn, as far as telemetry looks at it.
+/// State of one turn, as far as telemetry needs it.
 #[derive(Clone, Debug, Default)]
 pub struct TelemetryFold {
     content: ContentCapture,
@@ -74,7 +75,7 @@ struct TrackedCall {
 }
 
 impl TelemetryFold {
-    /// Before the first event.
+    /// The state before the first event.
     pub fn new(content: ContentCapture) -> Self {
         Self { content, ..Self::default() }
     }
@@ -136,7 +137,8 @@ impl TelemetryFold {
             EventKind::Problem { code, .. } if code == "leaked_call" && event.tool_id.is_none() => {
                 out.push(Measurement::CallAssessed(CallAssessment::Missed));
             }
-            // A reply that breaks off shows its failure as a block of the step; the turn's own error comes behind its end.
+            // A reply that breaks off reports its failure as a block of the step; the turn's error follows
+            // after its end.
             EventKind::BlockStart(BlockStart::Error(fault)) => self.step_failed(fault, event, out),
             EventKind::Error(fault) => {
                 self.error = Some(fault.code.clone());
@@ -178,8 +180,8 @@ impl TelemetryFold {
                 self.content(event, 0);
                 self.calls_seen += 1;
                 let hosted = source == HOSTED;
-                // A name that the model made up is no name of ours: it must not become a label.
-                // A call in text may write the name in a way that stands for no tool: it has no source then.
+                // A name that the model made up must not become a label. A call in text may have a name that
+                // matches no tool: its source is empty then.
                 let is_ours = !source.is_empty() && self.offered.contains(tool_name.as_str());
                 let known = hosted || is_ours;
                 let call = TrackedCall {
@@ -187,8 +189,8 @@ impl TelemetryFold {
                     tool: known.then(|| tool_name.as_str().to_owned()),
                     source: source.clone(),
                     effect: effect.name(),
-                    // Their own calls never pass our decoder's judgment; a call that takes the place of another is the
-                    // same call on the wire.
+                    // Calls of provider tools are not assessed by our decoder; a call that supersedes another
+                    // is the same call on the wire.
                     assessed: hosted || supersedes.is_some(),
                     ..TrackedCall::default()
                 };
@@ -236,7 +238,7 @@ impl TelemetryFold {
     fn call_ended(&mut self, id: &CallId, event: &Event, result: &ToolResult, out: &mut Vec<Measurement>) {
         self.running.remove(id);
         let Some(call) = self.calls.remove(id) else { return };
-        // Its arguments never came to an end: the stream broke, unless somebody stopped it.
+        // Its arguments are incomplete: the stream broke, unless the call was cancelled.
         if !call.assessed && result.status != CallStatus::Cancelled {
             out.push(Measurement::CallAssessed(CallAssessment::Missed));
         }
@@ -357,7 +359,7 @@ impl TrackedStep {
     }
 }
 
-/// From one time to a later one; 0 if the clock went back.
+/// Time between two events; 0 if the clock went back.
 fn elapsed_ms(from: UnixMillis, to: UnixMillis) -> u64 {
     u64::try_from(to.saturating_sub(from)).unwrap_or(0)
 }

@@ -1,5 +1,5 @@
-//! Writes the history of tool calls, and raw bytes of upstreams, behind the turns' backs: nothing waits for it, and nothing
-//! is lost by it, since what does not fit is read from the log again.
+//! Writes the history of tool calls, and raw bytes of upstreams, in the background: turns do not wait for it,
+//! and nothing is lost, since rows that do not fit into the queue are read from the log again.
 
 use super::calls::{CallChange, CallFold};
 use super::meter::TelemetryMeter;
@@ -11,19 +11,20 @@ use throughline_store::{CallRow, Catalog, Log, RawId};
 use tokio::sync::Notify;
 use tokio_util::task::AbortOnDropHandle;
 
-/// Rows that may wait to be written; the turns of further ones are read from the log when there is room.
+/// Maximum number of rows that wait to be written; the turns of further ones are read from the log later.
 pub(super) const CALLS_WAITING_MAX: usize = 4_096;
-/// Bytes of upstreams that may wait to be written; of an answer that goes beyond, the beginning is kept.
+/// Bytes of upstreams that may wait to be written; of a reply that exceeds the limit, the beginning is
+/// stored.
 pub(super) const RAW_BYTES_WAITING_MAX: usize = 16 << 20;
-/// Answers with a hole that are remembered as such; the one known longest is forgotten first. They are forgotten with their
-/// turns, too, so that more would be that many model calls at once.
+/// Maximum number of replies remembered as truncated; the oldest is dropped first. They are also dropped with
+/// their turns, so that the limit is reached only by as many concurrent model calls.
 pub(super) const RAW_TRUNCATED_MAX: usize = 4_096;
 /// Delay for collecting rows before they are written: a call of a fast tool is written once, and not between the
 /// appends that its turn waits for.
 const WRITE_DELAY: Duration = Duration::from_millis(25);
 /// Rows of one write.
 const CALLS_PER_WRITE: usize = 256;
-/// Records read at once from the log.
+/// Records per read of the log.
 const RECORDS_PER_READ: usize = 1_024;
 /// Pause after a store that failed; it doubles up to [`RETRY_PAUSE_MAX`].
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
@@ -38,9 +39,9 @@ struct HistoryShared {
     queue: Mutex<HistoryQueue>,
     queued: Notify,
     idle: Notify,
-    /// Something was written.
+    /// Notified after a write.
     written: Notify,
-    /// Somebody waits until everything is.
+    /// Notified when a task waits for the queue to be flushed.
     hurry: Notify,
     meter: Arc<TelemetryMeter>,
 }
@@ -52,10 +53,10 @@ struct HistoryQueue {
     /// Turns, by user, whose rows must be read from the log.
     stale: BTreeSet<(String, String)>,
     raw: VecDeque<(String, RawId, Vec<u8>)>,
-    /// Of which answers it must still be written down that they are cut, with their users.
+    /// Replies, with their users, whose truncation must still be recorded.
     pending_truncations: VecDeque<(String, RawId)>,
     raw_bytes: usize,
-    /// Answers that did not fit: nothing may follow the hole.
+    /// Replies that did not fit: nothing is stored after the gap.
     truncated: VecDeque<RawId>,
     writing: bool,
     /// Turns, by user, of which rows are being written.
@@ -66,7 +67,7 @@ struct HistoryQueue {
 pub struct HistoryWriterTask(#[allow(dead_code, reason = "held for its drop")] AbortOnDropHandle<()>);
 
 impl CallHistory {
-    /// A history with nothing in it, and the task that writes it.
+    /// An empty history, and the task that writes it.
     pub fn start(
         catalog: Arc<dyn Catalog>,
         log: Arc<dyn Log>,
@@ -130,13 +131,13 @@ impl CallHistory {
         self.0.queued.notify_one();
     }
 
-    /// Nothing more will come of this turn.
+    /// Reports that a turn has no further calls.
     pub fn turn_ended(&self, turn: &TurnId) {
         self.queue().truncated.retain(|id| id.turn_id != turn.as_str());
     }
 
-    /// Waits until all that was told of the calls of this turn is written: before the turn counts as ended, so that the
-    /// history of a turn that has ended is whole, however the process dies.
+    /// Waits until all reported calls of this turn are written: before the turn counts as ended, so that the
+    /// history of an ended turn is complete even if the process dies.
     pub(crate) async fn wait_written(&self, user: &str, turn: &TurnId) {
         let turn_key = (user.to_owned(), turn.as_str().to_owned());
         loop {
@@ -149,7 +150,7 @@ impl CallHistory {
         }
     }
 
-    /// Waits until everything that was told is written. For an orderly end.
+    /// Waits until everything reported is written. For an orderly shutdown.
     pub async fn wait_flushed(&self) {
         loop {
             let idle = self.0.idle.notified();
@@ -192,7 +193,7 @@ impl CallHistory {
                         let mut queue = self.queue();
                         for row in rows {
                             let key = (user.clone(), row.turn_id.clone(), row.tool_id.clone());
-                            // What has come meanwhile is newer.
+                            // A row that was queued since is newer.
                             queue.rows.entry(key).or_insert(row);
                         }
                         Err(error.to_string())
@@ -207,7 +208,7 @@ impl CallHistory {
                         }
                         Ok(())
                     }
-                    // A log that is gone has nothing to tell.
+                    // The log was deleted, and with it the calls.
                     Err(throughline_store::LogError::UnknownTurn { .. }) => Ok(()),
                     Err(error) => {
                         self.queue().stale.insert((user, turn));
@@ -277,7 +278,7 @@ impl HistoryQueue {
         self.raw_bytes = self.raw.iter().map(|(_, _, bytes)| bytes.len()).sum();
     }
 
-    /// Nothing more is kept of this answer, and it is to be written down that it was cut.
+    /// Stops storing a reply, and records that it was truncated.
     fn truncate(&mut self, user: String, id: RawId) {
         if self.truncated.contains(&id) {
             return;
@@ -323,7 +324,7 @@ impl HistoryQueue {
                 self.raw_bytes = self.raw_bytes.saturating_sub(bytes.len());
                 HistoryWrite::Raw(user, id, bytes)
             }
-            // Behind what came before the cut.
+            // After the bytes before the truncation.
             None => match self.pending_truncations.pop_front() {
                 Some((user, id)) => HistoryWrite::Truncate(user, id),
                 None => HistoryWrite::Nothing,
@@ -346,7 +347,7 @@ pub(super) async fn call_rows_of(
         let Some(last) = records.last() else { return Ok(rows.into_values().collect()) };
         after = last.seq;
         for record in &records {
-            // A reader ignores what it does not know.
+            // Readers ignore unknown events.
             let Ok(event) = serde_json::from_slice::<Event>(&record.payload) else { continue };
             if let Some(CallChange::Row(row)) = fold.absorb(&event) {
                 rows.insert(row.tool_id.clone(), *row);

@@ -1,15 +1,15 @@
-//! Label values that cannot grow without bound: each new one is a time series that is kept for ever.
+//! Label values with a bound: each new value is a time series that is never removed.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
-/// Tools that have a series of their own.
+/// Maximum number of tools with separate series.
 pub(crate) const TOOL_LABELS_MAX: usize = 200;
-/// Models that have series of their own.
+/// Maximum number of models with separate series.
 pub(crate) const MODEL_LABELS_MAX: usize = 100;
-/// Agents that have a series of their own.
+/// Maximum number of agents with separate series.
 pub(crate) const AGENT_LABELS_MAX: usize = 100;
-/// Upstreams, error codes and the like that have series of their own.
+/// Maximum number of upstreams, error codes and similar values with separate series.
 pub(crate) const WORD_LABELS_MAX: usize = 100;
 /// Characters of a label's value.
 const LABEL_CHARS_MAX: usize = 100;
@@ -24,7 +24,7 @@ pub(crate) struct BoundedLabel {
 }
 
 impl BoundedLabel {
-    /// At most `limit` values beside [`OTHER`].
+    /// At most `limit` values in addition to [`OTHER`].
     pub(crate) fn new(limit: usize) -> Self {
         Self { limit, known: Mutex::default() }
     }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_beyond_the_limit_are_one() {
+    fn label_values_beyond_the_limit_become_other() {
         let tools = BoundedLabel::new(2);
         let shown: Vec<String> = ["a", "b", "c", "a", "d"].map(|name| tools.value(name)).into();
         assert_eq!(shown, ["a", "b", OTHER, "a", OTHER]);

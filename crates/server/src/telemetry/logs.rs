@@ -1,5 +1,5 @@
-//! Logs: what they say of turns, and how they leave the process: JSON lines for collectors, plain text on a terminal,
-//! secrets taken out of every line.
+//! Log lines about turns, and the output of logs: JSON lines for collectors, plain text on a terminal,
+//! secrets redacted in every line.
 
 use super::measurement::{CallDetected, CallMetrics, Measurement, StepMetrics, TurnMetrics};
 use super::meter::{call_status, turn_status};
@@ -15,15 +15,16 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::registry::LookupSpan;
 
-/// Says what is logged; [`FALLBACK_VARIABLE`] counts where it is not set.
+/// Environment variable with the log filter; [`FALLBACK_VARIABLE`] counts if it is not set.
 pub(crate) const LOG_VARIABLE: &str = "THROUGHLINE_LOG";
 /// The usual name in Rust programs.
 pub(crate) const FALLBACK_VARIABLE: &str = "RUST_LOG";
 const DEFAULT_FILTER: &str = "info";
-/// A line that cannot be written is lost. Saying so would go to standard error, too, and to write there when nobody reads it any
-/// more (the terminal was closed) is a panic, in whatever was just logging.
+/// A line that cannot be written is lost. A report would go to standard error, too, and writing there after
+/// the terminal was closed panics in the code that logs.
 const REPORTS_LOST_LINES: bool = false;
-/// Libraries that tell what the network does, which is noise here, and would be endless where logs go over HTTP.
+/// Libraries that log network activity, which is noise here, and would be an endless loop if logs are sent
+/// over HTTP.
 const QUIET_LIBRARIES: [&str; 8] =
     ["hyper", "hyper_util", "h2", "reqwest", "rustls", "tower", "opentelemetry", "rmcp"];
 
@@ -36,9 +37,9 @@ pub enum LogFormat {
     /// [`Self::Plain`] on a terminal, else [`Self::Json`].
     #[default]
     Auto,
-    /// One JSON object a line: `time`, `level`, `msg`, `target`, and the fields beside them.
+    /// One JSON object per line: `time`, `level`, `msg`, `target`, and the other fields.
     Json,
-    /// For people.
+    /// Plain text for people.
     Plain,
 }
 
@@ -202,7 +203,7 @@ fn env_filter(variable: impl Fn(&str) -> Option<String>) -> EnvFilter {
     EnvFilter::try_new(&all).unwrap_or_else(|_| EnvFilter::new(DEFAULT_FILTER))
 }
 
-/// One event, one JSON object, one line.
+/// Formatter of one event as one JSON object on one line.
 struct JsonLine;
 
 impl<S, N> FormatEvent<S, N> for JsonLine
@@ -225,7 +226,7 @@ where
         line.insert("msg".into(), fields.0.remove("message").unwrap_or_default());
         line.insert("target".into(), metadata.target().into());
         line.append(&mut fields.0);
-        // Whoever reads it at a terminal reads what is there.
+        // Invisible characters are spelled out, for readers at a terminal.
         writeln!(writer, "{}", throughline_wire::visible::json(&serde_json::Value::Object(line)))
     }
 }

@@ -3,13 +3,13 @@
 use throughline_engine::{CallStatus, ConversationId, TimeSegment, TurnId, TurnStatus, UnixMillis};
 use throughline_wire::{CallId, FinishReason, Usage};
 
-/// One finding of [`TelemetryFold`](super::TelemetryFold).
+/// One result of [`TelemetryFold`](super::TelemetryFold).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Measurement {
     TurnBegan,
-    /// A turn that another process (or this one before a restart) had begun goes on here.
+    /// A turn that another process (or this one before a restart) had begun continues here.
     TurnResumed,
-    /// The first model call of a turn says what the user has chosen.
+    /// The first model call of a turn, with the user's choices.
     ChoiceMade(TurnChoice),
     /// A call became visible to viewers.
     CallDetected(CallDetected),
@@ -17,7 +17,7 @@ pub enum Measurement {
     CallAssessed(CallAssessment),
     /// A call has ended.
     CallEnded(Box<CallMetrics>),
-    /// A model call failed; the turn may go on with another try.
+    /// A model call failed; the turn may continue with another attempt.
     UpstreamFailed(FailureMetrics),
     /// A model call is over.
     StepEnded(Box<StepMetrics>),
@@ -28,13 +28,13 @@ pub enum Measurement {
 /// Failure of a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureMetrics {
-    /// A stable word: `rate_limit`, `retry`, `fallback`, or the code of the turn's error.
+    /// A stable code: `rate_limit`, `retry`, `fallback`, or the code of the turn's error.
     pub code: String,
     /// Name of the upstream, if it is known.
     pub upstream: Option<String>,
-    /// The upstream's own words.
+    /// The upstream's message.
     pub why: Option<String>,
-    /// The continuation, if there is one.
+    /// The continuation, if any.
     pub remedy: Option<String>,
     pub at: UnixMillis,
 }
@@ -42,7 +42,7 @@ pub struct FailureMetrics {
 /// Choices of the user for a turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnChoice {
-    /// Where the turn belongs; without one there is nothing to compare with.
+    /// Conversation of the turn; without one there is no previous turn to compare with.
     pub conversation: Option<ConversationId>,
     /// `upstream/model`.
     pub model: String,
@@ -55,11 +55,12 @@ pub struct TurnChoice {
 pub struct CallDetected {
     /// Our id.
     pub call: CallId,
-    /// In which step, from 1.
+    /// Step of the call, from 1.
     pub step: u32,
     /// The tool's own name, if such a tool was offered.
     pub tool: Option<String>,
-    /// From the delta of the upstream that named the call to the acknowledgment of its `tool_use`, in milliseconds.
+    /// Time from the delta of the upstream that named the call to the acknowledgment of its `tool_use`, in
+    /// milliseconds.
     pub latency_ms: u64,
     /// Bytes of text, thinking and arguments that the step had written before.
     pub stream_position: u64,
@@ -68,9 +69,9 @@ pub struct CallDetected {
 /// Completeness of a call that was seen on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallAssessment {
-    /// With the name of an offered tool and readable arguments.
+    /// A call with the name of an offered tool and valid arguments.
     Detected,
-    /// Half, unreadable, for a tool that nobody offered, or leaked as text.
+    /// A call that is incomplete, malformed, for a tool that was not offered, or leaked as text.
     Missed,
 }
 
@@ -79,19 +80,19 @@ pub enum CallAssessment {
 pub struct CallMetrics {
     /// Our id.
     pub call: CallId,
-    /// In which step, from 1.
+    /// Step of the call, from 1.
     pub step: u32,
     /// The tool's own name, if such a tool was offered.
     pub tool: Option<String>,
-    /// Where the tool comes from: `builtin`, `mcp:files`, `upstream`, ...
+    /// Source of the tool: `builtin`, `mcp:files`, `upstream`, ...
     pub source: String,
     pub effect: &'static str,
     pub status: CallStatus,
-    /// Why it did not succeed: a stable word.
+    /// Code of the error, if it failed.
     pub error: Option<String>,
-    /// When the tool started; absent if it never did.
+    /// Time of the tool's start; absent if it never started.
     pub started_at: Option<UnixMillis>,
-    /// When its result was there.
+    /// Time of the result.
     pub ended_at: UnixMillis,
     /// Run time in milliseconds.
     pub duration_ms: Option<u64>,
@@ -99,14 +100,14 @@ pub struct CallMetrics {
     pub parallel: bool,
     /// True if it started while the model was still writing.
     pub early: bool,
-    /// Arguments and output, where content may be kept.
+    /// Arguments and output, if content may be recorded.
     pub content: Option<CallContent>,
 }
 
 /// Content of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CallContent {
-    /// As JSON.
+    /// Arguments as JSON.
     pub arguments: String,
     pub output: String,
 }
@@ -114,27 +115,27 @@ pub struct CallContent {
 /// A model call that is over.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepMetrics {
-    /// From 1 in the turn.
+    /// Number of the step in the turn, from 1.
     pub step: u32,
-    /// From 1 in the step.
+    /// Number of the attempt in the step, from 1.
     pub attempt: u32,
     /// Name of the upstream.
     pub upstream: String,
     /// Name of the model there.
     pub model: String,
-    /// When it was asked.
+    /// Time of the request.
     pub started_at: UnixMillis,
-    /// When its reply was over.
+    /// Time of the end of the reply.
     pub ended_at: UnixMillis,
-    /// To the first content, in milliseconds.
+    /// Time to the first content, in milliseconds.
     pub first_chunk_ms: Option<u64>,
     /// Mean time between two pieces of content after the first, in milliseconds.
     pub per_chunk_ms: Option<f64>,
-    /// Why the model stopped.
+    /// Finish reason of the model.
     pub finish: Option<FinishReason>,
     /// Tokens.
     pub usage: Option<Usage>,
-    /// Why it failed: a stable word.
+    /// Code of the error, if it failed.
     pub error: Option<String>,
 }
 
@@ -142,16 +143,16 @@ pub struct StepMetrics {
 #[derive(Clone, Debug, PartialEq)]
 pub struct TurnMetrics {
     pub turn: TurnId,
-    /// Where it belongs.
+    /// Conversation of the turn.
     pub conversation: Option<ConversationId>,
     /// Name of the agent.
     pub agent: String,
     /// `native`, `text` or `auto`.
     pub mode: String,
     pub status: TurnStatus,
-    /// When it began, as far as these events go.
+    /// Time of the first event.
     pub started_at: UnixMillis,
-    /// When it ended.
+    /// Time of the last event.
     pub ended_at: UnixMillis,
     /// Model calls.
     pub steps: u32,
@@ -159,10 +160,10 @@ pub struct TurnMetrics {
     pub calls: u32,
     /// Tokens of all steps.
     pub usage: Usage,
-    /// From the beginning to the first content, in milliseconds.
+    /// Time from the beginning to the first content, in milliseconds.
     pub first_content_ms: Option<u64>,
-    /// Where the time went.
+    /// Segments of the turn's time.
     pub segments: Vec<TimeSegment>,
-    /// Why it failed: a stable word.
+    /// Code of the error, if it failed.
     pub error: Option<String>,
 }

@@ -15,19 +15,19 @@ use throughline_store::RatingValue;
 
 /// Calls that the detection rate looks back on.
 pub(super) const DETECTION_WINDOW_CALLS: usize = 1_000;
-/// A tool that nobody offered.
+/// Label of a tool that was not offered.
 const UNKNOWN_TOOL: &str = "unknown";
 
 /// Result of a viewer's reconnection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ViewerResume {
-    /// The events behind the last one it had seen.
+    /// The events after the last one that it had seen.
     Continued,
-    /// The message so far, then the events behind it.
+    /// The message so far, then the events after it.
     Snapshot,
-    /// The message so far, because what it had seen is not in the log.
+    /// The message so far, because the viewer's cursor is not in the log.
     Resync,
-    /// Nothing: the turn is not kept any more.
+    /// Nothing: the turn was deleted.
     Expired,
 }
 
@@ -54,7 +54,7 @@ pub type StoreMetricsFn = Arc<dyn Fn() -> StoreMetrics + Send + Sync>;
 pub struct StoreMetrics {
     /// Transactions.
     pub commits: u64,
-    /// Of them, those that were forced to the disk.
+    /// Number of syncs to disk among them.
     pub fsyncs: u64,
     pub events: u64,
     /// Appends that wait.
@@ -81,7 +81,7 @@ impl std::fmt::Debug for TelemetryMeter {
 }
 
 impl TelemetryMeter {
-    /// All metrics, at zero where that says something.
+    /// All metrics, starting at zero where that is meaningful.
     pub fn new(redaction: Arc<Redaction>) -> Self {
         let mut builder = PrometheusBuilder::new();
         for metric in names::METRICS {
@@ -253,7 +253,7 @@ impl TelemetryMeter {
         self.gauge(names::HISTORY_QUEUE, Vec::new(), calls as f64);
     }
 
-    /// A viewer is there, or has gone.
+    /// Counts a viewer that connects or disconnects.
     pub fn viewers(&self, change: i32) {
         let key = Key::from_static_name(names::VIEWERS.name);
         self.recorder.register_gauge(&key, &META).increment(f64::from(change));
@@ -275,12 +275,12 @@ impl TelemetryMeter {
         self.lately(|lately, now| lately.rated(now, turn, Some(value == RatingValue::Up)));
     }
 
-    /// A user took a rating back. A counter never goes down; what lately happened is known better.
+    /// A user retracted a rating. A counter never decreases; the thresholds have recent figures.
     pub(crate) fn rating_removed(&self, turn: &str) {
         self.lately(|lately, now| lately.rated(now, turn, None));
     }
 
-    /// A user went back to something simpler.
+    /// A user returned to something simpler.
     pub fn rollback(&self, change: RollbackKind) {
         self.count(names::ROLLBACKS, vec![Label::new("change", change.name())], 1);
         self.lately(ThresholdWindow::rolled_back);
@@ -323,7 +323,7 @@ impl TelemetryMeter {
         self.handle.render()
     }
 
-    /// To be called every few seconds: takes up what histograms have gathered, which grows until then.
+    /// Aggregates the samples of histograms, which grow until then. To be called every few seconds.
     pub fn run_upkeep(&self) {
         self.handle.run_upkeep();
     }
@@ -332,7 +332,7 @@ impl TelemetryMeter {
         self.bounded(label, &self.words, value)
     }
 
-    /// A value that somebody else wrote: without secrets, and one of a limited number.
+    /// A label value from outside: redacted, and bounded in number.
     fn bounded(&self, label: &'static str, values: &BoundedLabel, value: &str) -> Label {
         Label::new(label, values.value(&self.redaction.redact(value)))
     }

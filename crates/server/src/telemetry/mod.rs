@@ -1,7 +1,7 @@
 //! Telemetry for operators: metrics, logs, traces and the call history.
 //!
-//! All of it is a fold of events that the log has acknowledged ([`TelemetryFold`]); it is never queried while a turn
-//! runs and never delays one. Names are in [`names`] only.
+//! All of it is a fold of events that the log has acknowledged ([`TelemetryFold`]); it is never queried while
+//! a turn runs and never delays one. Only [`names`] defines the names.
 
 pub(crate) mod labels;
 pub(crate) mod logs;

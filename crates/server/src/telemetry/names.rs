@@ -1,12 +1,13 @@
-//! Every metric that `/metrics` shows, with its unit, labels and buckets: the only place where these names stand.
+//! Every metric of `/metrics`, with its unit, labels and buckets. Only this module defines these names.
 //!
-//! The GenAI names are those that instrumentation emits today (OpenTelemetry GenAI semantic conventions, *Development*;
-//! a rename to `gen_ai.client.inference.*` is in flight, and is one constant each here). Dots become `_` and the unit
-//! is appended, as Prometheus has it. `docs/observability.md` is compared with [`METRICS`] by a test.
+//! The GenAI names are those that instrumentation emits today (OpenTelemetry GenAI semantic conventions,
+//! *Development*; a rename to `gen_ai.client.inference.*` is in flight, and is one constant each here). In
+//! the Prometheus text dots become `_` and the unit is appended. `docs/observability.md` is compared with
+//! [`METRICS`] by a test.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum MetricKind {
-    /// Only grows.
+    /// A number that only grows.
     Counter,
     /// Goes up and down.
     Gauge,
@@ -16,12 +17,12 @@ pub enum MetricKind {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metric {
-    /// Its name in the Prometheus text.
+    /// Name in the Prometheus text.
     pub name: &'static str,
     pub kind: MetricKind,
-    /// Of its values: `s`, `tokens`, ..., or what is counted.
+    /// Unit of the values: `s`, `tokens`, ..., or the counted objects.
     pub unit: &'static str,
-    /// Its labels, in order. One that does not apply (`error_type` of a success) is left out.
+    /// Labels, in order. A label that does not apply (`error_type` of a success) is left out.
     pub labels: &'static [&'static str],
     /// Meaning, in a sentence.
     pub help: &'static str,
@@ -50,7 +51,7 @@ pub(crate) const TOKENS: &[f64] = &[
     16_777_216.0,
     67_108_864.0,
 ];
-/// Seconds of what should be instant.
+/// Buckets for operations that should be immediate, in seconds.
 pub(crate) const INSTANT_SECONDS: &[f64] = &[0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0];
 /// Seconds of tools: finer around the alerts' thresholds of 1 and 3 s.
 pub(crate) const LATENCY_SECONDS: &[f64] =
@@ -58,11 +59,11 @@ pub(crate) const LATENCY_SECONDS: &[f64] =
 /// Model calls of a turn.
 pub(crate) const STEPS: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0];
 
-/// Label: what was done (`chat`, `execute_tool`, `invoke_agent`).
+/// Label: the operation (`chat`, `execute_tool`, `invoke_agent`).
 pub(crate) const OPERATION: &str = "gen_ai_operation_name";
-/// Label: who runs the model.
+/// Label: the provider of the model.
 pub(crate) const PROVIDER: &str = "gen_ai_provider_name";
-/// Label: the model asked for.
+/// Label: the requested model.
 pub(crate) const MODEL: &str = "gen_ai_request_model";
 /// Label: `input` or `output`.
 pub(crate) const TOKEN_TYPE: &str = "gen_ai_token_type";
@@ -158,14 +159,14 @@ pub(crate) mod attribute {
     pub(crate) const OPERATION: &str = "gen_ai.operation.name";
     /// Provider of the model.
     pub(crate) const PROVIDER: &str = "gen_ai.provider.name";
-    /// The model asked for.
+    /// The requested model.
     pub(crate) const REQUEST_MODEL: &str = "gen_ai.request.model";
     /// Id of the conversation.
     pub(crate) const CONVERSATION: &str = "gen_ai.conversation.id";
     pub(crate) const AGENT: &str = "gen_ai.agent.name";
-    /// Why the model stopped.
+    /// The model's finish reasons.
     pub(crate) const FINISH_REASONS: &str = "gen_ai.response.finish_reasons";
-    /// To the first content, in seconds.
+    /// Time to the first content, in seconds.
     pub(crate) const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
     pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
     /// Tokens out.
@@ -177,13 +178,13 @@ pub(crate) mod attribute {
     /// `function`.
     pub(crate) const TOOL_TYPE: &str = "gen_ai.tool.type";
     pub(crate) const CALL: &str = "gen_ai.tool.call.id";
-    /// Opt-in: what the tool was given.
+    /// Opt-in: the arguments of the tool.
     pub(crate) const ARGUMENTS: &str = "gen_ai.tool.call.arguments";
-    /// Opt-in: what it produced.
+    /// Opt-in: the result of the tool.
     pub(crate) const RESULT: &str = "gen_ai.tool.call.result";
-    /// Why it failed.
+    /// Code of the error.
     pub(crate) const ERROR_TYPE: &str = "error.type";
-    /// Of a call of an MCP server's tool: `tools/call`.
+    /// Method of a call of an MCP server's tool: `tools/call`.
     pub(crate) const MCP_METHOD: &str = "mcp.method.name";
     /// Our turn.
     pub(crate) const TURN: &str = "throughline.turn.id";

@@ -1,7 +1,7 @@
 //! Spans over OTLP/HTTP to a collector, behind the feature `otel`.
 //!
-//! The exporter's client is a blocking one and lives on the batch processor's own thread: the asynchronous one panics
-//! there, for want of a runtime.
+//! The exporter's client is a blocking one and runs on the batch processor's thread: the asynchronous one
+//! panics there, since the thread has no runtime.
 
 use super::redaction::Redaction;
 use super::span_sender::SpanSender;
@@ -24,8 +24,8 @@ const SERVICE: &str = "throughline";
 /// Most bytes of an error in a span's status: the rest is left out.
 const ERROR_BYTES_MAX: usize = 1_024;
 
-/// The way to a collector. Spans wait in a queue of the exporter (`OTEL_BSP_MAX_QUEUE_SIZE`, 2,048 unless it says otherwise) and are
-/// sent from a thread of its own: what does not fit is dropped and complained about, and no turn ever waits.
+/// Exports spans to a collector. They wait in a queue of the exporter (`OTEL_BSP_MAX_QUEUE_SIZE`, 2,048 by
+/// default) and are sent from its thread: spans that do not fit are dropped and logged, and turns never wait.
 pub struct OtlpExporter {
     provider: SdkTracerProvider,
     tracer: SdkTracer,
@@ -43,7 +43,7 @@ impl OtlpExporter {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
-        // A blocking client makes and drops a runtime of its own, which must not happen within another one.
+        // A blocking client creates and drops its own runtime, which must not happen within another one.
         let build = move || -> Result<SdkTracerProvider, String> {
             let builder = SpanExporter::builder().with_http();
             let builder = match endpoint.clone() {
@@ -82,10 +82,10 @@ impl OtlpExporter {
         let finish = move || {
             // The exporter logs what goes wrong.
             let _ = provider.shutdown_with_timeout(within);
-            // Nobody waits any more: the time was over.
+            // The receiver is dropped after the timeout.
             let _ = sent.send(());
         };
-        // Without a thread what is left is not sent, and nobody waits: its sender is dropped.
+        // If no thread can be started the rest is not sent, and the wait ends because the sender is dropped.
         let _ = thread("traces-end", finish);
         let _ = tokio::time::timeout(within, waiting).await;
     }
@@ -129,7 +129,7 @@ fn thread<T: Send + 'static>(
 }
 
 impl Drop for OtlpExporter {
-    /// Does not wait, unlike [`finish`](OtlpExporter::finish): the thread that drops it may belong to a runtime.
+    /// Does not wait, unlike [`finish`](OtlpExporter::finish): the dropping thread may belong to a runtime.
     fn drop(&mut self) {
         let provider = self.provider.clone();
         // Without a thread what is left is not sent.
@@ -162,7 +162,7 @@ thread_local! {
     static NEXT_TRACE: Cell<Option<TraceId>> = const { Cell::new(None) };
 }
 
-/// Ids of spans, and of traces that nobody has named.
+/// Generates ids of spans, and of traces without a given id.
 #[derive(Debug, Default)]
 struct OtlpIdGenerator(RandomIdGenerator);
 

@@ -17,7 +17,7 @@ pub(crate) struct Percentiles {
 }
 
 impl Percentiles {
-    /// Of these values, in any order.
+    /// Percentiles of these values, in any order.
     pub(crate) fn of(mut values: Vec<f64>) -> Self {
         values.sort_unstable_by(f64::total_cmp);
         let rank = |percent: usize| {

@@ -1,4 +1,4 @@
-//! Where events become telemetry: one fold for each running turn, its findings to every exporter.
+//! Recording of telemetry: one fold for each running turn, whose measurements go to every exporter.
 
 use super::calls::CallFold;
 use super::fold::{ContentCapture, TelemetryFold};
@@ -21,15 +21,15 @@ use throughline_wire::TransferMode;
 /// Interval for draining histograms: until then they grow with every observation.
 const HISTOGRAM_UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The telemetry of one server: what it is told as a [`TurnObserver`] becomes metrics, logs, spans and rows. Give it to
-/// [`throughline::ThroughlineBuilder::observer`].
+/// The telemetry of one server: as a [`TurnObserver`] it turns events into metrics, logs, spans and rows.
+/// Give it to [`throughline::ThroughlineBuilder::observer`].
 pub struct Telemetry {
     meter: Arc<TelemetryMeter>,
     redaction: Arc<Redaction>,
     content: ContentCapture,
     turns: Mutex<HashMap<TurnId, Arc<Mutex<TurnTelemetry>>>>,
     choices: Mutex<ChoiceHistory>,
-    /// By the name of the upstream whose last answer it was.
+    /// Failures by the name of the upstream that answered last.
     upstream_failures: Mutex<BTreeMap<String, FailureMetrics>>,
     traces: Option<Arc<dyn TraceSink>>,
     history: OnceLock<CallHistory>,
@@ -61,7 +61,7 @@ impl TurnTelemetry {
 }
 
 impl Default for Telemetry {
-    /// Of a process without secrets.
+    /// Telemetry of a process without secrets.
     fn default() -> Self {
         Self::new(Arc::default())
     }
@@ -88,7 +88,7 @@ impl Telemetry {
         Self { traces: Some(sink), content, ..self }
     }
 
-    /// The history of tool calls, once there is a store. The first one counts.
+    /// Sets the history of tool calls, once the store is open. The first one set is used.
     pub fn set_call_history(&self, history: CallHistory) {
         let _ = self.history.set(history);
     }
@@ -108,7 +108,7 @@ impl Telemetry {
         &self.redaction
     }
 
-    /// Takes up what histograms have gathered, for as long as somebody holds this.
+    /// Aggregates the samples of histograms periodically, until the telemetry is dropped.
     pub async fn run_upkeep(self: Arc<Self>) {
         let telemetry = Arc::downgrade(&self);
         drop(self);
@@ -199,7 +199,8 @@ impl TurnObserver for Telemetry {
             turn_telemetry.calls.absorb(event);
         }
         for measurement in &measurements {
-            // The process before has counted and logged it; the turn's trace and the next choice go on from it.
+            // The previous process has counted and logged it; the turn's trace and the next choice continue
+            // from it.
             self.detect_rollbacks(measurement, turn_telemetry.delivery);
             if self.traces.is_some() {
                 turn_telemetry.trace.absorb(measurement);

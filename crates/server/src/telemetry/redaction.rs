@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::{PoisonError, RwLock};
 use throughline_tools::SecretSet;
 
-/// The secrets that this process knows, found in every form they travel in ([`SecretSet`]). Grows as keys are made.
+/// The secrets of this process, found in every encoding ([`SecretSet`]). Grows as keys are created.
 #[derive(Default)]
 pub struct Redaction {
     known: RwLock<KnownSecrets>,
@@ -23,14 +23,14 @@ impl std::fmt::Debug for Redaction {
 }
 
 impl Redaction {
-    /// These secrets.
+    /// A set of these secrets.
     pub fn new(values: impl IntoIterator<Item = String>) -> Self {
         let redaction = Self::default();
         redaction.add(values);
         redaction
     }
 
-    /// These, too.
+    /// Adds secrets.
     pub fn add(&self, values: impl IntoIterator<Item = String>) {
         let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
         let before = known.values.len();

@@ -1,4 +1,4 @@
-//! When a user goes back to something simpler within a conversation.
+//! Rollbacks: a user returns to something simpler within a conversation.
 
 use super::measurement::TurnChoice;
 use std::collections::{HashMap, VecDeque};
@@ -9,9 +9,9 @@ pub(super) const CONVERSATIONS_REMEMBERED_MAX: usize = 10_000;
 /// Kind of change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RollbackKind {
-    /// Another model than in the turn before.
+    /// Another model than in the previous turn.
     Model,
-    /// Another mode than in the turn before (`native`, `text`, `auto`).
+    /// Another mode than in the previous turn (`native`, `text`, `auto`).
     Mode,
     /// Replies were streamed, and are no more.
     Streaming,
@@ -33,9 +33,9 @@ impl RollbackKind {
 /// Delivery of an upstream's replies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UpstreamDelivery {
-    /// As a stream.
+    /// Streamed reply.
     Streamed,
-    /// As one body.
+    /// Reply in one body.
     Whole,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct ChoiceHistory {
 }
 
 impl ChoiceHistory {
-    /// Takes what was chosen for the next turn of its conversation, and says what that changed.
+    /// Takes the choice for the next turn of its conversation, and returns the rollbacks.
     pub(super) fn absorb(&mut self, choice: TurnChoice, delivery: UpstreamDelivery) -> Vec<RollbackKind> {
         let Some(conversation) = &choice.conversation else { return Vec::new() };
         let key = conversation.as_str().to_owned();
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_conversations_are_bounded() {
         let mut choices = ChoiceHistory::default();
         for at in 0..=CONVERSATIONS_REMEMBERED_MAX {
             choices.absorb(chosen(&format!("c{at}"), "x/1", "auto"), UpstreamDelivery::Streamed);

@@ -1,4 +1,4 @@
-//! Sends spans, and logs in words of ours when the collector does not take them.
+//! Sends spans, and logs a message when the collector does not accept them.
 
 use opentelemetry_otlp::SpanExporter as OtlpSpanExporter;
 use opentelemetry_sdk::Resource;
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 /// Address of the collector for traces alone, used as it is.
 const TRACES_ENDPOINT: &str = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-/// Its address for everything.
+/// Environment variable with the collector's address for all signals.
 const ENDPOINT: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// The exporter of OTLP with an end to its silence: one line when an outage begins, and one when it ends.
@@ -39,7 +39,7 @@ impl SpanSender {
                 }
             }
             Err(error) => {
-                // An outage is one line, however long it is.
+                // An outage is logged once, however long it lasts.
                 if self.lost.fetch_add(spans, Relaxed) == 0 {
                     tracing::warn!(
                         collector = self.collector,

@@ -1,4 +1,4 @@
-//! Telemetry as a fold of logs: events in, measurements out, and the Prometheus text that comes of them.
+//! Telemetry as a fold of logs: events in, measurements out, and the resulting Prometheus text.
 
 use super::measurement::Measurement;
 use super::meter::TelemetryMeter;
@@ -35,7 +35,7 @@ fn measured(log: &str) -> Vec<Measurement> {
     out
 }
 
-/// One line for each measurement.
+/// Formats each measurement as one line.
 fn lines(measurements: &[Measurement]) -> Vec<String> {
     let line = |measurement: &Measurement| match measurement {
         Measurement::TurnBegan => "turn began".to_owned(),
@@ -115,7 +115,7 @@ const WITH_TOOLS: &str = r#"
 "#;
 
 #[test]
-fn a_turn_with_tools() {
+fn turn_with_tools_is_measured() {
     check(
         WITH_TOOLS,
         &[
@@ -134,7 +134,7 @@ fn a_turn_with_tools() {
     );
 }
 
-/// Calls that reach us half or not at all, beside one that somebody stopped.
+/// Calls that arrive incomplete or not at all, and one that was cancelled.
 const MISSED: &str = r#"
     {"at":1000,"type":"stream_start","v":1,"message_id":"m","agent":"default","mode":"native","input":[]}
     {"at":1000,"type":"step_start","step":1,"upstream":"x","model":"y","attempt":1,"tools_offered":["a.b"]}
@@ -157,7 +157,7 @@ const MISSED: &str = r#"
 "#;
 
 #[test]
-fn calls_that_do_not_reach_us_whole() {
+fn incomplete_calls_are_judged_missed() {
     check(
         MISSED,
         &[
@@ -201,7 +201,7 @@ const TRIED_AGAIN: &str = r#"
 "#;
 
 #[test]
-fn tries_and_restarts_are_told_apart() {
+fn retries_fallbacks_and_resumes_are_distinguished() {
     check(
         TRIED_AGAIN,
         &[
@@ -219,7 +219,7 @@ fn tries_and_restarts_are_told_apart() {
     );
 }
 
-/// Everything that a meter can be told.
+/// A meter that has recorded every measurement.
 fn scripted() -> TelemetryMeter {
     let meter = TelemetryMeter::new(Arc::new(Redaction::new(["canary-secret".to_owned()])));
     let mut choices = ChoiceHistory::default();
@@ -261,7 +261,7 @@ fn sorted(text: &str) -> String {
 }
 
 #[test]
-fn the_prometheus_text_of_scripted_turns() {
+fn prometheus_text_matches_the_fixture() {
     let text = sorted(&scripted().render());
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/metrics.prom");
     if std::env::var_os("THROUGHLINE_BLESS").is_some() {
@@ -272,7 +272,7 @@ fn the_prometheus_text_of_scripted_turns() {
 }
 
 #[test]
-fn every_metric_that_is_shown_is_declared_and_every_declared_one_is_shown() {
+fn exported_metrics_are_exactly_the_declared_ones() {
     let text = scripted().render();
     let shown: BTreeSet<&str> =
         text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
@@ -292,7 +292,7 @@ fn every_metric_that_is_shown_is_declared_and_every_declared_one_is_shown() {
 }
 
 #[test]
-fn what_others_write_is_no_label_unseen() {
+fn labels_hold_no_secret_and_no_invented_names() {
     let text = scripted().render();
     assert!(!text.contains("canary-secret"), "a secret in {text}");
     assert!(text.contains("gen_ai_request_model=\"…\""), "{text}");

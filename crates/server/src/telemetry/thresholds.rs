@@ -1,6 +1,7 @@
-//! Thresholds for streaming tool calls, held against what happened lately on this server.
+//! Thresholds for streaming tool calls, compared with recent measurements of this server.
 //!
-//! It looks back on a limited number of calls and of slots of time, so an answer costs the same after any number of calls.
+//! The window has a limited number of calls and time slots, so an answer costs the same after any number of
+//! calls.
 
 use super::meter::DETECTION_WINDOW_CALLS;
 use super::names;
@@ -15,11 +16,11 @@ const CALLS_WINDOW_MS: i64 = 15 * 60 * 1_000;
 const COUNTS_WINDOW_MS: i64 = 5 * 60 * 1_000;
 /// Length of one slot of those, in milliseconds.
 const SLOT_MS: i64 = 10_000;
-/// Calls seen below which the detection rate says nothing.
+/// Minimum number of calls for a detection rate.
 const DETECTION_CALLS_MIN: usize = 20;
 /// Window of ratings, in milliseconds: people rate seldom.
 const RATINGS_WINDOW_MS: i64 = 24 * 60 * 60 * 1_000;
-/// Ratings below which their share says nothing.
+/// Minimum number of ratings for a share.
 const RATINGS_MIN: usize = 20;
 
 /// Side of the limit on which a value is good.
@@ -56,9 +57,9 @@ pub struct ThresholdInfo {
 /// Calls and counts of the latest time.
 #[derive(Debug, Default)]
 pub(super) struct ThresholdWindow {
-    /// When each call was seen on the wire, and whether it arrived whole.
+    /// Time at which each call was seen on the wire; true if it arrived whole.
     assessments: VecDeque<(i64, bool)>,
-    /// When each call ended, and how long it ran, in milliseconds.
+    /// Time at which each call ended, and its duration in milliseconds.
     executions: VecDeque<(i64, u64)>,
     jank_frames: SlotCounter,
     rollbacks: SlotCounter,
@@ -89,7 +90,7 @@ impl ThresholdWindow {
         self.rollbacks.add(now, 1);
     }
 
-    /// A rating replaces the one before of the same answer; `None` takes it back.
+    /// Records a rating. It replaces the previous one of the same answer; `None` retracts it.
     pub(super) fn rated(&mut self, now: i64, turn: &str, is_up: Option<bool>) {
         self.ratings.retain(|rated| rated.turn != turn);
         if let Some(is_up) = is_up {
@@ -204,7 +205,7 @@ impl SlotCounter {
     fn add(&mut self, now: i64, count: u64) {
         let slot = now / SLOT_MS;
         match self.0.back_mut() {
-            // A clock that was set back adds to the slot that there is.
+            // After the clock was set back, samples are added to the current slot.
             Some((last, total)) if *last >= slot => *total = total.saturating_add(count),
             _ => self.0.push_back((slot, count)),
         }
@@ -232,7 +233,7 @@ mod tests {
     const MINUTE: i64 = 60_000;
 
     #[test]
-    fn each_threshold_is_held_against_what_happened_in_its_window() {
+    fn thresholds_are_evaluated_over_their_windows() {
         let mut window = ThresholdWindow::default();
         let quiet = [
             (None, None, 0),
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn ratings_count_by_answer_and_from_twenty_on() {
+    fn ratings_count_once_per_answer_from_twenty_on() {
         let mut window = ThresholdWindow::default();
         let row = |window: &ThresholdWindow, now| {
             let row = window.thresholds(now)[5];
@@ -277,7 +278,7 @@ mod tests {
         assert_eq!(row(&window, 2 * MINUTE), (None, None, 19));
         window.rated(MINUTE, "turn_19", Some(true));
         assert_eq!(row(&window, 2 * MINUTE), (Some(0.8), Some(true), 20));
-        // The same answer rated again is one rating, and one that was taken back is none.
+        // A second rating of the same answer replaces the first, and a retracted one does not count.
         window.rated(MINUTE, "turn_19", Some(false));
         assert_eq!(row(&window, 2 * MINUTE), (Some(0.75), Some(false), 20));
         window.rated(MINUTE, "turn_19", None);
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_calls_cost_no_more_than_a_thousand() {
+    fn window_memory_is_bounded() {
         let mut window = ThresholdWindow::default();
         for call in 0..100_000 {
             window.call_assessed(call, true);

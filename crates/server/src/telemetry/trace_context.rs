@@ -13,8 +13,8 @@ const TRACEPARENT: &str = "traceparent";
 /// Form of the header in version 00; later versions only append to it. `h` is a lower-case hexadecimal digit.
 const FORM: &[u8; 55] = b"hh-hhhhhhhhhhhhhhhhhhhhhhhhhhhhhhhh-hhhhhhhhhhhhhhhh-hh";
 
-/// The caller's span as a request's headers name it, in version 00. Several headers are none: it is ambiguous which is
-/// meant.
+/// The caller's span from a request's headers, in version 00. Several headers count as none, since they are
+/// ambiguous.
 pub(crate) fn trace_parent(headers: &HeaderMap) -> Option<String> {
     let mut values = headers.get_all(TRACEPARENT).iter();
     let (value, None) = (values.next()?, values.next()) else { return None };
@@ -38,18 +38,18 @@ fn parse(text: &str) -> Option<SpanContext> {
     Some(context.span().span_context().clone()).filter(SpanContext::is_valid)
 }
 
-/// Where a turn stands among traces.
+/// Position of a turn among traces.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TraceContext {
     /// Id of the trace.
     pub trace_id: TraceId,
-    /// Whose span the turn's own is a child of.
+    /// Parent span of the turn's span.
     pub parent: Option<SpanContext>,
 }
 
 impl TraceContext {
-    /// Of a turn. Without a parent its trace is told by its id, so that a process which goes on with a turn goes on with its
-    /// trace.
+    /// The trace context of a turn. Without a parent the trace id is derived from the turn's, so that a
+    /// process that resumes the turn continues its trace.
     pub fn of(turn: &TurnId, parent: Option<&str>) -> Self {
         let parent = parent.and_then(parse);
         let own = || {
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parent_is_what_the_standard_says_it_is() {
+    fn traceparent_parsing_follows_the_standard() {
         let later = GOOD.replacen("00", "cc", 1);
         for good in [GOOD, &later, &format!("{later}-what-comes-later")] {
             assert_eq!(trace_parent(&header(good)).as_deref(), Some(GOOD), "{good}");
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_counts_if_there_is_one() {
+    fn traceparent_is_ignored_if_repeated() {
         assert_eq!(trace_parent(&HeaderMap::new()), None);
         let mut headers = header(GOOD);
         assert_eq!(trace_parent(&headers).as_deref(), Some(GOOD));
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_without_a_parent_has_a_trace_of_its_own_and_always_the_same() {
+    fn trace_id_is_stable_per_turn_or_taken_from_the_parent() {
         let (one, other) = (TurnId::new("turn-1"), TurnId::new("turn-2"));
         assert_eq!(TraceContext::of(&one, None), TraceContext::of(&one, Some("nonsense")));
         assert_ne!(TraceContext::of(&one, None).trace_id, TraceContext::of(&other, None).trace_id);

@@ -1,7 +1,7 @@
 //! A turn as spans: `invoke_agent` ⊃ `chat`, `execute_tool`, with the times that its events carry.
 //!
-//! Made of measurements when the turn ends, so that nothing is open that a crash could lose half of. An MCP server's call
-//! has no span of its own: where both would exist, the conventions put `mcp.*` on `execute_tool`.
+//! Created from measurements when the turn ends, so that a crash leaves no span half open. An MCP server's
+//! call has no separate span: the conventions put `mcp.*` on `execute_tool` where both would exist.
 
 use super::measurement::{CallMetrics, Measurement, StepMetrics, TurnMetrics};
 use super::meter::{call_error, call_status, turn_status};
@@ -12,10 +12,10 @@ use throughline_wire::Usage;
 
 /// Spans of one turn; what comes beyond them is left out of its trace.
 pub(crate) const SPANS_PER_TURN_MAX: usize = 1_000;
-/// Bytes of what a tool is given or says in a span; the rest is left out.
+/// Maximum length of a tool's input or output in a span, in bytes; the rest is left out.
 pub const SPAN_CONTENT_BYTES_MAX: usize = 8 * 1024;
 
-/// Where spans go.
+/// Destination of spans.
 pub trait TraceSink: Send + Sync {
     /// Takes a turn that is over. Must not wait.
     fn export(&self, trace: TurnTrace);
@@ -37,21 +37,21 @@ pub struct SpanRecord {
     /// `{operation} {what}`.
     pub name: String,
     pub kind: SpanKind,
-    /// When it began.
+    /// Time of the beginning.
     pub start: UnixMillis,
-    /// When it ended.
+    /// Time of the end.
     pub end: UnixMillis,
     pub attributes: Vec<(&'static str, AttributeValue)>,
-    /// Why it failed.
+    /// Code of the error, if it failed.
     pub error: Option<String>,
 }
 
 /// Kind of a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
-    /// This process.
+    /// Work of this process.
     Internal,
-    /// Another one that is asked.
+    /// A request to another process.
     Client,
 }
 
@@ -75,7 +75,7 @@ pub struct TraceFold {
 }
 
 impl TraceFold {
-    /// Of a turn that stands there.
+    /// The fold of a turn at this position.
     pub fn new(context: TraceContext) -> Self {
         Self { context, children: Vec::new() }
     }
@@ -109,7 +109,7 @@ fn text_value(value: impl Into<String>) -> AttributeValue {
     AttributeValue::Text(value.into())
 }
 
-/// As much of a text as a span holds, in whole characters.
+/// A text shortened to the limit of a span, at a character boundary.
 fn truncate_content(text: &str) -> &str {
     &text[..text.floor_char_boundary(SPAN_CONTENT_BYTES_MAX)]
 }

@@ -1,5 +1,5 @@
-//! Fewer events for a viewer that is behind: adjacent deltas of one block become one. Nothing else may be joined, and what
-//! they add up to stays the same.
+//! Fewer events for a viewer that lags: adjacent deltas of one block become one. No other events may be
+//! merged, and their fold stays the same.
 
 use throughline::Event;
 use throughline_store::LogRecord;
@@ -7,8 +7,8 @@ use throughline_store::LogRecord;
 /// Kinds of which neighbors may be joined.
 const DELTAS: [&str; 4] = ["content_delta", "thinking", "tool_input_delta", "tool_progress"];
 
-/// Joins adjacent deltas of one block. A joined record has the number of its last event, so that whoever has it resumes in
-/// the right place. Records that stand alone are not touched, nor looked into.
+/// Merges adjacent deltas of one block. A merged record has the number of its last event, so that a viewer
+/// resumes at the right position. Other records are neither changed nor parsed.
 pub fn merge_deltas(records: Vec<LogRecord>) -> Vec<LogRecord> {
     let mut merged = Vec::with_capacity(records.len());
     let mut run: Vec<LogRecord> = Vec::new();
@@ -104,7 +104,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn what_is_merged_adds_up_to_the_same(kinds in prop::collection::vec((kind(), 0u32..3), 0..40)) {
+        fn merged_deltas_fold_to_the_same_message(kinds in prop::collection::vec((kind(), 0u32..3), 0..40)) {
             let whole = records(kinds);
             let merged = merge_deltas(whole.clone());
             prop_assert!(merged.len() <= whole.len());
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_text_becomes_one_event_with_the_last_number() {
+    fn adjacent_text_deltas_merge_under_the_last_seq() {
         let text = |text: &str| (EventKind::content_delta(text), 0);
         let merged = merge_deltas(records(vec![text("a"), text("b"), (EventKind::BlockEnd, 0), text("c")]));
         let numbers: Vec<u64> = merged.iter().map(|record| record.seq).collect();

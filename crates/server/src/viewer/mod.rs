@@ -1,5 +1,5 @@
-//! One viewer's place in a turn: a cursor in the log, the same for every surface. It has no queue of its own, so it never
-//! slows the turn, and whoever comes back with the number of the last event that it saw goes on there.
+//! One viewer of a turn: a cursor in the log, the same for every surface. It has no queue, so it never slows
+//! the turn, and a client that reconnects with the number of its last event continues there.
 
 mod merge;
 mod watchdog;
@@ -24,12 +24,12 @@ const STALLED_AFTER: Duration = Duration::from_millis(250);
 /// See [`STALLED_AFTER`].
 const MERGED_RECORDS_MIN: usize = 64;
 
-/// Where a viewer begins.
+/// Position at which a viewer begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResumeFrom {
-    /// With the event behind this number; 0 = with the first.
+    /// The event after this number; 0 = the first.
     After(u64),
-    /// With the message as it is now, and then the events behind it.
+    /// The current message, and then the events after it.
     Snapshot,
 }
 
@@ -38,13 +38,13 @@ pub enum ResumeFrom {
 pub enum ViewerItem {
     /// Events, at least one, in order.
     Records(Vec<LogRecord>),
-    /// The message so far, as asked for; the next events come behind its `seq`.
+    /// The message so far, as requested; the next events follow its `seq`.
     Snapshot(Box<AssistantMessage>),
     /// The viewer's state disagrees with the log: replace it by this message. The next events follow its `seq`.
     Resync(Box<AssistantMessage>),
-    /// Nothing for a while: a sign of life is due.
+    /// Silence: a heartbeat is due.
     Idle,
-    /// The log has not taken what has happened for so long: nothing can be shown until it does.
+    /// The log has not accepted events for this time: nothing can be shown until it does.
     StoreUnavailable(Duration),
 }
 
@@ -58,18 +58,18 @@ pub struct Viewer {
     after: u64,
     ended: bool,
     heartbeat: Duration,
-    /// When something was last given; `None` = nothing yet.
+    /// Time of the last item; `None` = none yet.
     last_given_at: Option<Instant>,
-    /// When the last sign of life was given.
+    /// Time of the last heartbeat.
     last_heartbeat_at: Instant,
     alarm: Pin<Box<Sleep>>,
     handed_over: CancellationToken,
     /// The turn, if it runs here.
     control: Option<TurnControl>,
     store_wait: Duration,
-    /// True while the viewer knows of an outage of the store.
+    /// True while the viewer has been notified of an outage of the store.
     outage_reported: bool,
-    /// Dropped with the viewer, which tells the hub that it has left.
+    /// Dropped with the viewer, which notifies the hub.
     _guard: Box<dyn Send + Sync>,
 }
 
@@ -94,7 +94,7 @@ impl Viewer {
         guard: Box<dyn Send + Sync>,
     ) -> Result<Self, ApiError> {
         let expired = |error| match error {
-            // The catalog knows the turn, so it was there.
+            // The catalog has the turn, so its log existed.
             LogError::UnknownTurn { turn } => {
                 let message = format!("the events of turn `{turn}` are no longer kept");
                 let error = ApiError::gone("events_gone", message);
@@ -204,7 +204,7 @@ impl Viewer {
                     let (heartbeat_due_at, now) = (self.last_heartbeat_at + self.heartbeat, Instant::now());
                     let append_lag = self.control.as_ref().and_then(TurnControl::append_lag);
                     let outage = append_lag.filter(|append_lag| *append_lag >= self.store_wait);
-                    // A wait that has begun since rings when it is long enough to be told.
+                    // A wait that has begun since is reported when it is long enough.
                     let next_check = now + append_lag.map_or(self.store_wait, |append_lag| self.store_wait.saturating_sub(append_lag));
                     let was_reported = std::mem::replace(&mut self.outage_reported, outage.is_some());
                     if let Some(outage) = outage.filter(|_| !was_reported) {

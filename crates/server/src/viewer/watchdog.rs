@@ -1,7 +1,8 @@
-//! Viewers that take nothing are cut: one that is more than so many bytes or so long behind loses its connection with a
-//! reset, so that the kernel gives its memory back. It loses no event: it comes back with the last number that it has.
+//! Disconnects viewers that do not read: one that lags by more than a number of bytes or a time loses its
+//! connection with a reset, so that the kernel frees its memory. It loses no event: it reconnects with its
+//! last number.
 //!
-//! A stream that hyper does not poll cannot notice anything itself, so one task looks after all of them.
+//! A stream that hyper does not poll cannot detect this itself, so one task watches all of them.
 
 #[cfg(test)]
 mod tests;
@@ -19,9 +20,9 @@ use tokio::time::Instant;
 
 /// Interval for checking viewers.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
-/// A viewer that has not taken something for this long is asked how far it is behind.
+/// Time without progress after which the lag of a viewer is measured.
 const SUSPECT_AFTER: Duration = Duration::from_millis(1_000);
-/// Records read at once to find out how many bytes a viewer is behind.
+/// Records per read when measuring the lag in bytes.
 const RECORDS_PER_READ: usize = 1_024;
 
 /// Looks after all viewers of a server.
@@ -50,7 +51,7 @@ struct WatchedClients {
 pub(crate) struct ViewerProgress {
     turn: TurnId,
     began: Instant,
-    /// When something was given that has not been taken, in milliseconds since `began` plus one; 0 = it waits for more.
+    /// Time of the oldest event not read, in milliseconds since `began` plus one; 0 = it waits for more.
     given_at: AtomicU64,
     /// The last event that it was given.
     after: AtomicU64,
@@ -62,12 +63,12 @@ pub(crate) struct ViewerProgress {
 }
 
 impl ViewerProgress {
-    /// It has taken what it was given, and asks for more.
+    /// Marks that the viewer has read everything, and waits for more.
     pub(crate) fn mark_taken(&self) {
         self.given_at.store(0, Ordering::Relaxed);
     }
 
-    /// It was given the events up to this one.
+    /// Marks that the viewer was given the events up to this one.
     pub(crate) fn mark_given(&self, after: u64) {
         self.after.store(after, Ordering::Relaxed);
         self.given_at.store(self.now().saturating_add(1), Ordering::Relaxed);
@@ -82,7 +83,7 @@ impl ViewerProgress {
         self.canceller.is_cancelled()
     }
 
-    /// For how long it has taken nothing of what it was given. Asked by the watchdog alone.
+    /// Time for which the viewer has read nothing. Called by the watchdog only.
     fn stalled_for(&self) -> Option<Duration> {
         let (now, bytes_taken) = (self.now(), self.canceller.bytes_written());
         if self.bytes_taken.swap(bytes_taken, Ordering::Relaxed) != bytes_taken {
@@ -187,7 +188,7 @@ impl WatchdogShared {
     }
 }
 
-/// Looks at all connections and viewers again and again, for as long as the server is there.
+/// Checks all connections and viewers periodically, as long as the server exists.
 async fn run(shared: Weak<WatchdogShared>) {
     loop {
         tokio::time::sleep(CHECK_INTERVAL).await;

@@ -1,4 +1,4 @@
-//! A file of the page as it goes over the wire: compressed when the program was built, kept by browsers as long as it is good.
+//! A file of the page as served: compressed at build time, and cached by browsers while valid.
 
 use crate::api::page_file::with_etag;
 use axum::response::Response;
@@ -8,8 +8,9 @@ use http::{HeaderMap, HeaderName, HeaderValue, header};
 const CACHE_FOREVER: &str = "public, max-age=31536000, immutable";
 const CACHE_REVALIDATE: &str = "no-cache";
 
-/// Policy of a document for untrusted content. It runs scripts in an origin of its own, has no network, and fetches nothing, not even
-/// from this server: all that it needs is in it, and its content comes as a message from the page.
+/// Policy of a document for untrusted content. It runs scripts in a separate origin, has no network access,
+/// and loads nothing, not even from this server: it is self-contained, and its content arrives as a message
+/// from the page.
 const FRAME_POLICY: &str = "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; \
     style-src 'unsafe-inline'; img-src data: blob:; media-src data: blob:; font-src data:; connect-src 'none'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
@@ -24,7 +25,7 @@ pub(super) struct EmbeddedFile {
 }
 
 impl EmbeddedFile {
-    /// The file, in the smallest form that is taken; or that whoever asks has it already.
+    /// The file, in the smallest accepted encoding; or 304 if the client has it already.
     pub(super) fn respond(&self, request_headers: &HeaderMap) -> Response {
         let (content, encoding) = self.smallest(request_headers);
         let mut response = with_etag(content, request_headers);
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smallest_form_that_is_taken_is_sent() {
+    fn best_accepted_encoding_is_sent() {
         for (accept, expected) in [
             ("gzip, deflate, br, zstd", Some("br")),
             ("gzip;q=0.8, br;q=0", Some("gzip")),
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn untrusted_content_has_a_document_without_network_and_without_the_pages_origin() {
+    fn frame_document_has_no_network_and_no_page_origin() {
         let file = EmbeddedFile { path: "/frames/preview.html", ..SCRIPT };
         let response = file.respond_as_frame(&HeaderMap::new());
         let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
@@ -148,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_hash_is_kept_and_the_rest_is_asked_for_again() {
+    fn hashed_files_are_cached_and_others_revalidated() {
         let index = EmbeddedFile { path: "/index.html", ..SCRIPT };
-        // A service worker that is kept would keep its page for ever.
+        // A cached service worker would never update its page.
         let worker = EmbeddedFile { path: "/sw.js", ..SCRIPT };
         for (file, cache_control) in
             [(&SCRIPT, CACHE_FOREVER), (&index, CACHE_REVALIDATE), (&worker, CACHE_REVALIDATE)]

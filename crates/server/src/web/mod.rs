@@ -1,4 +1,5 @@
-//! `/`: the page (`web/`), if this program was built with it. It holds nothing of anybody: what it shows, it asks the API for.
+//! `/`: the page (`web/`), if this program was built with it. It contains no user data and reads everything
+//! from the API.
 
 mod file;
 
@@ -12,7 +13,7 @@ use axum::routing::get;
 use file::EmbeddedFile;
 use http::{HeaderMap, header};
 
-/// All files of the page, by path. Empty: it was not built.
+/// All files of the page, by path. Empty if it was not built.
 static FILES: &[EmbeddedFile] = &include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 const INDEX: &str = "/index.html";
@@ -29,7 +30,7 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/{file}", get(file_or_view))
 }
 
-/// The page; in its place what this is and how to get the page.
+/// The page; without it, a notice with instructions to build it.
 async fn page(headers: HeaderMap) -> Response {
     match find_file(INDEX) {
         Some(index) => index.respond(&headers),

@@ -1,6 +1,6 @@
-//! The key of an upstream, and what an upstream says with it, looked for in everything that a client can be given.
+//! The key of an upstream, and errors that contain it, searched for in every response that a client can get.
 //!
-//! The output of telemetry is looked at in `telemetry.rs`.
+//! `telemetry.rs` searches the output of telemetry.
 
 use crate::support::{self, TestServer};
 use futures_util::{SinkExt, StreamExt};
@@ -55,7 +55,7 @@ fn check(what: &str, output: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_canary_is_given_to_a_client_by_any_way() {
+async fn upstream_key_echoed_by_an_upstream_reaches_no_client() {
     for tells in [Telltale::AtOnce, Telltale::BehindSomeText, Telltale::AsRedirect, Telltale::AsGarbage] {
         let upstream = testkit::FakeUpstream::start(tells).await.unwrap();
         let address = upstream.base_url(testkit::FakeDialect::OpenaiChat);

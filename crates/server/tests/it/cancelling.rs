@@ -1,16 +1,16 @@
-//! A turn is stopped over HTTP wherever it is, and its conversation goes on.
+//! A turn is cancelled over HTTP in every phase, and its conversation continues.
 
 use crate::support::{TestServer, saying};
 use serde_json::{Value, json};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{CallMove, ExchangeEnd, ModelScript, ScriptMove, SeenRequest};
 
-/// A place in a turn.
+/// A point in a turn.
 struct Phase {
     what: &'static str,
     /// The model's behaviour in the turn that is stopped, first and after the results.
     replies: [ModelScript; 2],
-    /// The event that says that the turn is there, and how often it comes until then.
+    /// The event that marks the point, and its number of occurrences until then.
     reached: (&'static str, usize),
     /// The request that the model is in the middle of, by its number.
     asked: Option<u64>,
@@ -59,7 +59,7 @@ fn phases() -> Vec<Phase> {
 }
 
 #[tokio::test]
-async fn a_turn_is_stopped_wherever_it_is() {
+async fn cancel_ends_a_turn_in_every_phase() {
     for Phase { what, replies, reached, asked, calls } in phases() {
         let model = move |seen: &SeenRequest| match seen.messages.last() {
             Some(SeenMessage::Results(_)) => replies[1].clone(),

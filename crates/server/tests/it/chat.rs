@@ -1,4 +1,4 @@
-//! Chat completions over real sockets: what clients send, what they read, and what becomes of the turn behind it.
+//! Chat completions over real sockets: requests of clients, their responses, and the turns of the server.
 
 use crate::gated::{self, Gated};
 use crate::support::check_stream::{Answer, check_stream};
@@ -53,7 +53,7 @@ async fn answer(server: &TestServer, more: Value) -> Answer {
 
 /// Clients that shorten a text leave half an emoji at its end, and send it with every request from then on.
 #[tokio::test]
-async fn half_an_emoji_in_a_history_becomes_a_replacement_character() {
+async fn lone_surrogate_in_history_becomes_a_replacement_character() {
     let server = serve(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
     let body = r#"{"model":"default","stream":true,"messages":[{"role":"user","content":"cut \ud83d here \ud83d\ude00"}]}"#;
     let request = server.client().post(server.url("/v1/chat/completions"));
@@ -78,7 +78,7 @@ fn weather_and_answer() -> ScriptQueue {
 }
 
 #[tokio::test]
-async fn one_request_is_one_answer_with_the_tools_in_between() {
+async fn one_request_is_one_answer_with_its_tool_calls() {
     let server = serve(weather_and_answer()).await;
     let answer = answer(
         &server,
@@ -100,7 +100,7 @@ async fn one_request_is_one_answer_with_the_tools_in_between() {
 }
 
 #[tokio::test]
-async fn without_streaming_it_is_the_same_answer() {
+async fn non_streaming_answer_includes_tool_rendering() {
     let server = serve(weather_and_answer()).await;
     let response = post(&server, asking(json!({"stream": false, "throughline": {"render": "text"}}))).await;
     assert_eq!(response.status(), 200);
@@ -115,7 +115,7 @@ async fn without_streaming_it_is_the_same_answer() {
 }
 
 #[tokio::test]
-async fn the_name_of_an_agent_may_say_how_tools_are_shown() {
+async fn model_suffix_selects_the_tool_rendering() {
     let server = serve(weather_and_answer()).await;
     let answer = answer(&server, json!({"model": "default:text"})).await;
     assert_eq!(
@@ -127,7 +127,7 @@ async fn the_name_of_an_agent_may_say_how_tools_are_shown() {
 
 /// A client whose only setting is an address chooses with it.
 #[tokio::test]
-async fn an_address_may_say_how_tools_are_shown() {
+async fn base_url_selects_the_tool_rendering() {
     let scripts = || weather_and_answer();
     for (path, model, shown) in [
         ("/render/text/v1", "default", true),
@@ -165,7 +165,7 @@ async fn an_address_may_say_how_tools_are_shown() {
 
 /// A model that read our cards in its own answers would soon write such cards itself.
 #[tokio::test]
-async fn cards_of_ours_do_not_come_back_to_the_model() {
+async fn start_cards_are_not_sent_to_the_model() {
     let script = ScriptQueue::new([
         ModelScript::new().say("Let me look.").call("weather_today", json!({})),
         ModelScript::new().say("It is sunny."),
@@ -187,7 +187,7 @@ async fn cards_of_ours_do_not_come_back_to_the_model() {
 
 /// Clients whose people choose from a list find the renderings there.
 #[tokio::test]
-async fn listed_renderings_are_models_of_their_own() {
+async fn listed_renderings_appear_as_models() {
     let renders = vec![ToolRendering::Details, ToolRendering::Text];
     let listing = move |state: AppState| state.with_listed_renders(renders);
     let model = ScriptQueue::new([]);
@@ -206,7 +206,7 @@ async fn listed_renderings_are_models_of_their_own() {
 
 /// Known properties of a model, so that clients need not guess them.
 #[tokio::test]
-async fn a_model_that_is_known_says_how_much_it_reads() {
+async fn known_model_reports_context_length_and_vision() {
     let build = |builder: ThroughlineBuilder| tools(builder).model("test/gpt-5-2025-08-07");
     let server = TestServer::start_with(ScriptQueue::new([]), build, Default::default()).await;
     for name in ["default", "default:details", "test/gpt-5-2025-08-07"] {
@@ -224,7 +224,7 @@ async fn a_model_that_is_known_says_how_much_it_reads() {
 }
 
 #[tokio::test]
-async fn models_are_agents_and_models() {
+async fn model_list_contains_agents_and_models() {
     let server = serve(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
     let get = async |path: &str| {
         let response = server.client().get(server.url(path)).send().await.unwrap();
@@ -245,7 +245,7 @@ async fn models_are_agents_and_models() {
 }
 
 #[tokio::test]
-async fn an_error_is_said_as_clients_understand_it() {
+async fn upstream_error_is_stream_error_or_502() {
     let broken = || ModelScript::new().say("Well, ").then(ScriptMove::Error(ErrorMove::new("out of cheese")));
     let server = serve(ScriptQueue::new([broken(), broken()])).await;
     let streamed = answer(&server, json!({})).await;
@@ -258,7 +258,7 @@ async fn an_error_is_said_as_clients_understand_it() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_before_the_first_byte() {
+async fn invalid_request_is_rejected_before_the_upstream_call() {
     let server = serve(ScriptQueue::new([])).await;
     for (more, code, param) in [
         (json!({"n": 2}), "unsupported", "n"),
@@ -310,7 +310,7 @@ fn with_results(first: &Answer, results: &[&str]) -> Value {
 }
 
 #[tokio::test]
-async fn tools_of_the_client_are_its_own_and_the_turn_waits_for_them() {
+async fn turn_waits_for_results_of_client_tools() {
     let server = serve(ScriptQueue::new(mixed())).await;
     let first = answer(&server, json!({"tools": clock()})).await;
     assert_eq!((first.content.as_str(), first.finish.as_deref()), ("Three things.", Some("tool_calls")));
@@ -341,7 +341,7 @@ async fn tools_of_the_client_are_its_own_and_the_turn_waits_for_them() {
 }
 
 #[tokio::test]
-async fn missing_results_are_named_and_the_turn_goes_on_waiting() {
+async fn missing_results_are_named_and_the_turn_keeps_waiting() {
     let server = serve(ScriptQueue::new(mixed())).await;
     let first = answer(&server, json!({"tools": clock()})).await;
     // The client has cut its own message down to one call.
@@ -355,11 +355,11 @@ async fn missing_results_are_named_and_the_turn_goes_on_waiting() {
 }
 
 #[tokio::test]
-async fn results_of_a_turn_that_is_gone_are_answered_as_they_are() {
+async fn results_of_a_foreign_or_unknown_turn_start_a_new_turn() {
     let server =
         serve(ScriptQueue::new(mixed().into_iter().chain([ModelScript::new().say("As given.")]))).await;
     let first = answer(&server, json!({"tools": clock()})).await;
-    // Another user cannot go on with it, and is not told that it exists.
+    // Another user can neither continue it nor learn that it exists.
     let response = server
         .client_of("eve")
         .post(server.url("/v1/chat/completions"))
@@ -379,7 +379,7 @@ async fn results_of_a_turn_that_is_gone_are_answered_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_the_user_says_behind_the_results_is_taken_in() {
+async fn user_message_after_tool_results_reaches_the_model() {
     let server = serve(ScriptQueue::new(mixed())).await;
     let first = answer(&server, json!({"tools": clock()})).await;
     let mut more = with_results(&first, &["12:30", "13:30"]);
@@ -410,7 +410,7 @@ async fn end_of(server: &TestServer, turn: &str) -> TurnStatus {
     }
 }
 
-/// Reads until these words have come.
+/// Reads until this text has arrived.
 async fn until(words: &str, response: reqwest::Response) -> impl Sized {
     let mut body = response.bytes_stream();
     let mut seen = String::new();
@@ -422,7 +422,7 @@ async fn until(words: &str, response: reqwest::Response) -> impl Sized {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_stops_its_turn() {
+async fn client_disconnect_cancels_its_turn() {
     let server =
         serve(ScriptQueue::new([ModelScript::new().say("Once upon a time").then(ScriptMove::Stall)])).await;
     let response = post(&server, asking(json!({}))).await;
@@ -433,7 +433,7 @@ async fn a_client_that_goes_away_stops_its_turn() {
 }
 
 #[tokio::test]
-async fn there_is_a_first_byte_before_the_model_answers_and_a_sign_of_life_while_it_does_not() {
+async fn heartbeats_are_sent_while_the_model_is_silent() {
     let limits = ServerLimits { heartbeat_ms: 20, head_hold_ms: 1, ..ServerLimits::default() };
     let server =
         TestServer::start_with(ScriptQueue::new([ModelScript::new().then(ScriptMove::Stall)]), tools, limits)
@@ -444,7 +444,7 @@ async fn there_is_a_first_byte_before_the_model_answers_and_a_sign_of_life_while
 
 /// Proxies close a connection that carries nothing for a minute. JSON may begin with empty lines.
 #[tokio::test]
-async fn an_answer_in_one_piece_says_that_it_lives_while_it_is_not_there() {
+async fn non_streaming_answer_sends_blank_lines_while_waiting() {
     let limits = ServerLimits { heartbeat_ms: 20, whole_head_hold_ms: 1, ..ServerLimits::default() };
     let slow = ModelScript::new().then(ScriptMove::Pause(200)).say("Hello.");
     let server = TestServer::start_with(ScriptQueue::new([slow]), tools, limits).await;
@@ -458,7 +458,7 @@ async fn an_answer_in_one_piece_says_that_it_lives_while_it_is_not_there() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_stops_an_answer_in_one_piece_that_has_begun() {
+async fn client_disconnect_cancels_a_non_streaming_turn() {
     let limits = ServerLimits { heartbeat_ms: 20, whole_head_hold_ms: 1, ..ServerLimits::default() };
     let stalls = ModelScript::new().then(ScriptMove::Stall);
     let server = TestServer::start_with(ScriptQueue::new([stalls]), tools, limits).await;
@@ -468,7 +468,7 @@ async fn a_client_that_goes_away_stops_an_answer_in_one_piece_that_has_begun() {
     assert_eq!(end_of(&server, &turn).await, TurnStatus::Cancelled);
 }
 
-/// A model that wants to write a note, and then says what came of it.
+/// A model that calls `note.write`, and then reports the result.
 fn writer() -> impl FakeModel {
     writer_of("note_write", json!({}))
 }
@@ -481,7 +481,7 @@ fn writer_of(tool: &'static str, arguments: Value) -> impl FakeModel {
 }
 
 #[tokio::test]
-async fn a_client_that_can_ask_is_waited_for() {
+async fn turn_waits_for_approval_if_the_client_can_ask() {
     let server = TestServer::start_with(
         writer(),
         |builder| tools(builder).approval(ApprovalMode::Ask),
@@ -508,7 +508,7 @@ async fn a_client_that_can_ask_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_nothing_of_questions_never_waits_for_one() {
+async fn call_is_denied_if_the_client_cannot_ask() {
     let server = TestServer::start_with(
         writer(),
         |builder| tools(builder).approval(ApprovalMode::Ask),
@@ -541,7 +541,7 @@ async fn a_client_that_says_nothing_of_questions_never_waits_for_one() {
 }
 
 #[tokio::test]
-async fn a_header_can_say_that_the_client_asks() {
+async fn approval_header_is_read_and_validated() {
     let server = TestServer::start_asking(writer_of("calendar_add", json!({"title": "Tea"}))).await;
     let request = |wish: &str| {
         let request = server.client().post(server.url("/v1/chat/completions")).json(&asking(json!({})));
@@ -553,9 +553,9 @@ async fn a_header_can_say_that_the_client_asks() {
     assert!(refused.text().await.unwrap().contains("Throughline-Approval"));
 }
 
-/// A call that is allowed beforehand needs nobody.
+/// A call that is approved in advance needs no approver.
 #[tokio::test]
-async fn without_streaming_what_is_allowed_runs() {
+async fn allowed_call_runs_without_streaming() {
     let runs = Arc::new(AtomicUsize::new(0));
     let counted = runs.clone();
     let build = move |builder: ThroughlineBuilder| {
@@ -572,9 +572,9 @@ async fn without_streaming_what_is_allowed_runs() {
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
-/// The wait is in the log: a server that was killed meanwhile goes on with it.
+/// The wait is in the log: a server that was killed in the meantime resumes it.
 #[tokio::test]
-async fn a_turn_waits_for_its_client_over_a_restart() {
+async fn turn_waits_for_client_results_across_a_restart() {
     let server = serve(ScriptQueue::new(mixed())).await;
     let first = answer(&server, json!({"tools": clock()})).await;
     let server = server.restart().await;
@@ -584,7 +584,7 @@ async fn a_turn_waits_for_its_client_over_a_restart() {
 }
 
 #[tokio::test]
-async fn a_conversation_of_the_servers_goes_on() {
+async fn conversation_id_continues_a_stored_conversation() {
     let server =
         serve(ScriptQueue::new([ModelScript::new().say("Hi, Ada."), ModelScript::new().say("Ada.")])).await;
     let (status, started) = server.post("/v1/turns", support::saying("I am Ada.")).await;

@@ -31,7 +31,7 @@ async fn post(server: &TestServer, more: Value) -> reqwest::Response {
 }
 
 #[tokio::test]
-async fn a_failure_keeps_its_class_streamed_or_not() {
+async fn upstream_failures_map_to_openai_statuses_and_codes() {
     let table = [
         (
             failing(429, &[("retry-after", "7")], error("Slow down", "x")),
@@ -69,7 +69,8 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
     ];
     for (script, status, code, retry_after) in table {
         for stream in [true, false] {
-            // A history too long is tried once more with less of it, where there is something to leave out; here is nothing.
+            // A history that is too long is shortened and sent once more, if it has removable parts; this one
+            // has none.
             let server = TestServer::start(ScriptQueue::new([script.clone()])).await;
             let response = post(&server, json!({"stream": stream})).await;
             let what = format!("{status} {code}, stream: {stream}");
@@ -86,7 +87,7 @@ async fn a_failure_keeps_its_class_streamed_or_not() {
 }
 
 #[tokio::test]
-async fn sentences_of_an_error_are_divided_by_one_full_stop() {
+async fn error_sentences_are_joined_by_one_full_stop() {
     for (words, joined) in [
         ("nope", "HTTP 429: nope. Try again"),
         ("Nope.", "HTTP 429: Nope. Try again"),
@@ -103,9 +104,10 @@ async fn sentences_of_an_error_are_divided_by_one_full_stop() {
     }
 }
 
-/// As a status or inside a 200, in every provider's words, streamed or not, and by a client that never tries again itself.
+/// As a status or inside a 200, in every provider's wording, streamed or not, and for a client that never
+/// retries itself.
 #[tokio::test]
-async fn an_empty_account_is_asked_once() {
+async fn insufficient_quota_is_not_retried() {
     let bodies = [
         (429, json!({"error": {"code": "1113", "message": "余额不足或无可用资源包,请充值。"}})),
         (
@@ -138,7 +140,7 @@ async fn an_empty_account_is_asked_once() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_try_again_is_spared_what_passes() {
+async fn transient_failures_are_retried_for_clients_without_retry() {
     let scripts = [ModelScript::rate_limited(0), ModelScript::status(503), ModelScript::new().say("Hi.")];
     let server = TestServer::start(ScriptQueue::new(scripts)).await;
     let body = json!({"model": "default", "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
@@ -147,9 +149,9 @@ async fn a_client_that_does_not_try_again_is_spared_what_passes() {
     assert_eq!(server.upstream.requests().len(), 3);
 }
 
-/// Once a tool has run, nobody can send the request again as if nothing had happened: there we try again.
+/// Once a tool has run, a client cannot simply repeat the request: there the server retries.
 #[tokio::test]
-async fn a_later_step_is_tried_again_for_every_client() {
+async fn later_step_is_retried_for_every_client() {
     let scripts = [
         ModelScript::new().call("weather_today", json!({})),
         ModelScript::status(503),
@@ -161,7 +163,7 @@ async fn a_later_step_is_tried_again_for_every_client() {
 }
 
 #[tokio::test]
-async fn an_error_inside_a_stream_that_said_nothing_is_a_status() {
+async fn error_before_any_output_becomes_a_status() {
     let mut limited = ErrorMove::new("Too many");
     limited.code = Some("rate_limit_exceeded".to_owned());
     let server =
@@ -170,8 +172,8 @@ async fn an_error_inside_a_stream_that_said_nothing_is_a_status() {
 }
 
 #[tokio::test]
-async fn a_head_is_held_for_so_long_and_no_longer() {
-    // The model never says anything: the head comes all the same.
+async fn response_head_is_held_until_head_hold_ms() {
+    // The model never answers: the head is sent nevertheless.
     let limits = ServerLimits { head_hold_ms: 1, ..ServerLimits::default() };
     let server = TestServer::start_with(
         ScriptQueue::new([ModelScript::new().then(ScriptMove::Stall)]),
@@ -180,7 +182,7 @@ async fn a_head_is_held_for_so_long_and_no_longer() {
     )
     .await;
     assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::OK);
-    // And one that is held is not sent before the failure is known, whatever comes first.
+    // A head that is held is not sent before the failure is known, regardless of earlier events.
     let limits = ServerLimits { head_hold_ms: 60_000, ..ServerLimits::default() };
     let slow = failing(503, &[], error("Busy", "x"));
     let slow = ModelScript { moves: vec![ScriptMove::Pause(50)], ..slow };
@@ -188,9 +190,9 @@ async fn a_head_is_held_for_so_long_and_no_longer() {
     assert_eq!(post(&server, json!({"stream": true})).await.status(), StatusCode::SERVICE_UNAVAILABLE);
 }
 
-/// Its head is sent while it is waited for, so the failure stands in the body.
+/// The head is sent while the client waits, so the failure is in the body.
 #[tokio::test]
-async fn a_failure_of_an_answer_in_one_piece_is_a_status_for_so_long_and_no_longer() {
+async fn non_streaming_failure_is_a_status_until_the_head_is_sent() {
     for (fails_with, whole_head_hold_ms, status, is_whole) in
         [(400, 1, 200, true), (503, 1, 200, false), (503, 60_000, 503, true)]
     {
@@ -215,7 +217,7 @@ async fn a_failure_of_an_answer_in_one_piece_is_a_status_for_so_long_and_no_long
 }
 
 #[tokio::test]
-async fn a_model_that_is_not_there_is_404() {
+async fn unknown_model_is_404() {
     // With one upstream every name is taken for one of its models.
     let other = || Upstream::new("other", Dialect::OpenaiChat, "http://127.0.0.1:9/v1").unwrap();
     let build = move |builder: ThroughlineBuilder| builder.upstream(other()).model("test/m");

@@ -1,4 +1,5 @@
-//! Pictures in chats: they are kept once however often they come, and bodies may be as large as the limit that is theirs.
+//! Pictures in chats: each is stored once although every request repeats it, and bodies are allowed up to the
+//! chat's limit.
 
 use crate::gated::{Gated, settings};
 use crate::support::TestServer;
@@ -23,7 +24,7 @@ fn chat(pictures: &[String], text: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_picture_that_comes_with_every_message_is_kept_once_and_reaches_the_model_each_time() {
+async fn repeated_image_is_stored_once_and_sent_each_time() {
     let server =
         TestServer::start(ScriptQueue::new([ModelScript::new().say("One."), ModelScript::new().say("Two.")]))
             .await;
@@ -43,7 +44,7 @@ async fn a_picture_that_comes_with_every_message_is_kept_once_and_reaches_the_mo
 }
 
 #[tokio::test]
-async fn text_has_a_limit_of_its_own_however_it_is_divided() {
+async fn text_limit_counts_all_messages_but_no_images() {
     let limits =
         ServerLimits { message_bytes_max: 1_000, chat_text_bytes_max: 10_000, ..ServerLimits::default() };
     let replies = (0..2).map(|_| ModelScript::new().say("Hi."));
@@ -78,7 +79,7 @@ async fn text_has_a_limit_of_its_own_however_it_is_divided() {
 }
 
 #[tokio::test]
-async fn a_picture_over_the_limit_is_refused_with_the_settings_name_and_its_value() {
+async fn image_over_the_limit_names_the_setting_and_its_value() {
     let limits = ServerLimits { upload_bytes_max: 1 << 20, ..ServerLimits::default() };
     let replies = ScriptQueue::new([ModelScript::new().say("A cat.")]);
     let server = TestServer::start_with(replies, |builder| builder, limits).await;
@@ -96,9 +97,9 @@ async fn a_picture_over_the_limit_is_refused_with_the_settings_name_and_its_valu
     assert_eq!((status, &said["choices"][0]["message"]["content"]), (200, &json!("A cat.")), "{said}");
 }
 
-/// As much as models with a million tokens read.
+/// Size of a context of a million tokens.
 #[tokio::test]
-async fn a_chat_of_five_megabytes_reaches_the_model_whole() {
+async fn chat_of_five_megabytes_reaches_the_model_unchanged() {
     let server = TestServer::start(ScriptQueue::new([ModelScript::new().say("Yes.")])).await;
     let said = "All work and no play. ".repeat(1_000);
     let mut messages: Vec<Value> = (0..240)
@@ -118,7 +119,7 @@ async fn a_chat_of_five_megabytes_reaches_the_model_whole() {
 
 /// A client that is still sending is let finish, so that it reads why.
 #[tokio::test]
-async fn a_body_over_the_limit_is_refused_with_the_settings_name_while_it_is_still_coming() {
+async fn oversized_body_is_rejected_while_the_client_still_sends() {
     let limits = ServerLimits { chat_body_bytes_max: 100_000, ..ServerLimits::default() };
     let server = Gated::start(ScriptQueue::new([]), &ServerSettings { limits, ..settings() }).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
@@ -128,7 +129,7 @@ async fn a_body_over_the_limit_is_refused_with_the_settings_name_while_it_is_sti
     let answer = server.ask("POST", "/v1/chat/completions", &headers, &body).await;
     assert_eq!((answer.status, answer.code().as_str()), (413, "chat_body_bytes_max"), "{answer:?}");
     assert!(answer.body.contains("raise `chat_body_bytes_max`"), "{answer:?}");
-    // Without saying beforehand how much it is.
+    // Without a declared length.
     let chunk = format!("{:x}\r\n{body}\r\n", body.len());
     let said = server
         .raw(&format!(

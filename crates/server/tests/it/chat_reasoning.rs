@@ -7,7 +7,7 @@ use throughline::wire::Dialect;
 use throughline::{ApprovalMode, ThroughlineBuilder, Upstream};
 use throughline_testkit::{FakeDialect, FakeUpstream, FakeUpstreamHandle, ModelScript, ScriptQueue};
 
-/// One upstream under the names of several, beside the server's own.
+/// One upstream under the names of several, in addition to the server's own.
 async fn serve(scripts: Vec<ModelScript>) -> (TestServer, FakeUpstreamHandle) {
     let upstream = FakeUpstream::start(ScriptQueue::new(scripts)).await.unwrap();
     let base = |dialect| upstream.base_url(dialect);
@@ -40,7 +40,7 @@ fn last_body(upstream: &FakeUpstreamHandle) -> Value {
     serde_json::from_slice(upstream.bodies().last().unwrap()).unwrap()
 }
 
-/// The provider's own reply, as a client gets it that speaks to it directly.
+/// The provider's reply, as a client that calls it directly receives it.
 async fn reply_of(upstream: &FakeUpstreamHandle, dialect: FakeDialect, path: &str, body: Value) -> Value {
     let request = reqwest::Client::new().post(format!("{}{path}", upstream.base_url(dialect)));
     let request = request.header("anthropic-version", "2023-06-01").header("x-api-key", "k");
@@ -83,7 +83,7 @@ fn history(thought: &Value, signature: &Value) -> Value {
 }
 
 #[tokio::test]
-async fn reasoning_in_a_clients_history_goes_where_it_is_read_and_is_named_elsewhere() {
+async fn reasoning_in_history_is_sent_if_readable_else_named() {
     let replies = (0..5).map(|_| ModelScript::new().say("Half past twelve."));
     let (server, upstream) =
         serve([thinking_call(), thinking_call()].into_iter().chain(replies).collect()).await;
@@ -150,10 +150,10 @@ async fn reasoning_in_a_clients_history_goes_where_it_is_read_and_is_named_elsew
     assert_eq!(upstream.violations(), []);
 }
 
-/// An SDK that knows no member of ours returns `role`, `content` and `tool_calls`. A request that turns the server's tools off is
-/// answered by another turn than the one that waits.
+/// An SDK without our members returns `role`, `content` and `tool_calls`. A request that turns the server's
+/// tools off is answered by another turn than the waiting one.
 #[tokio::test]
-async fn the_signature_of_a_clients_call_goes_back_without_the_client() {
+async fn client_call_signature_is_sent_back_by_the_server() {
     let (google, claude) = (("/contents/1/parts", "thoughtSignature"), ("/messages/1/content", "signature"));
     for (model, (at, signature), more) in [
         ("google/gemini-3-pro", google, json!({})),
@@ -185,9 +185,9 @@ async fn the_signature_of_a_clients_call_goes_back_without_the_client() {
     }
 }
 
-/// In the log it stands beside the turn.
+/// The log stores the signature as provider state of the turn.
 #[tokio::test]
-async fn a_signature_goes_back_after_a_restart_in_mid_turn_in_the_next_turn_and_on_another_branch() {
+async fn signature_survives_restart_next_turn_and_branch() {
     let signatures = |upstream: &FakeUpstreamHandle, name: &str| {
         let sent = last_body(upstream);
         let messages = sent["contents"].as_array().or(sent["messages"].as_array()).unwrap().clone();
@@ -228,9 +228,10 @@ async fn a_signature_goes_back_after_a_restart_in_mid_turn_in_the_next_turn_and_
     }
 }
 
-/// A conversation that moved from another model is not lost: the upstream is asked without what it cannot read.
+/// A conversation that moved from another model continues: the request is repeated without the foreign
+/// signature.
 #[tokio::test]
-async fn a_signature_that_the_model_refuses_is_left_out() {
+async fn rejected_signature_is_omitted_on_retry() {
     let foreign = json!("Zm9yZWlnbg==");
     for model in ["claude/claude-opus", "google/gemini-3-pro"] {
         let (server, upstream) = serve(vec![ModelScript::new().say("Half past twelve.")]).await;

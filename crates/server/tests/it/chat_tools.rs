@@ -1,4 +1,4 @@
-//! The tools that a chat client allows, and those that it demands: what reaches the upstream, and what comes back.
+//! Tools that a chat client allows or forces: the upstream's request, and the client's response.
 
 use crate::support::TestServer;
 use crate::support::check_stream::{Answer, check_stream};
@@ -61,7 +61,7 @@ const SERVERS: [&str; 3] = ["calendar_add", "queue_wait", "weather_today"];
 
 /// Default requests of pydantic-ai, instructor, smolagents, LlamaIndex, LangChain and Semantic Kernel send by default.
 #[tokio::test]
-async fn a_call_is_forced_in_the_first_step_and_only_of_the_clients_tools() {
+async fn tool_choice_forces_only_the_first_step() {
     for (choice, offered, expected) in [
         (json!("required"), &["clock", "answer"][..], SeenChoice::Required),
         (
@@ -93,9 +93,9 @@ async fn a_call_is_forced_in_the_first_step_and_only_of_the_clients_tools() {
     }
 }
 
-/// Whoever tries a client without a key gets from the demo model what a real one would give.
+/// A client without a key gets from the demo model the response that a real model would give.
 #[tokio::test]
-async fn demo_model_calls_the_clients_tool_as_demanded() {
+async fn demo_model_obeys_tool_choice() {
     let room = json!({"type": "string", "enum": ["hall", "kitchen"]});
     let function = |name: &str| {
         json!({"type": "function", "function": {"name": name, "parameters": {"type": "object", "required": ["room", "watts"],
@@ -130,7 +130,7 @@ async fn demo_model_calls_the_clients_tool_as_demanded() {
 
 /// smolagents demands a call with every request, and never gets a text.
 #[tokio::test]
-async fn a_choice_that_comes_with_the_results_holds_for_the_next_step() {
+async fn tool_choice_sent_with_results_applies_to_the_next_step() {
     let call = |zone: &str| ModelScript::new().call("clock", json!({"zone": zone}));
     let server = serve(ScriptQueue::new([call("Oslo"), call("Rome")])).await;
     let tools = json!({"tools": [function("clock"), function("answer")], "tool_choice": "required"});
@@ -143,7 +143,7 @@ async fn a_choice_that_comes_with_the_results_holds_for_the_next_step() {
 }
 
 #[tokio::test]
-async fn after_a_restart_the_second_step_of_a_forced_turn_is_free() {
+async fn tool_choice_is_auto_in_the_second_step_after_a_restart() {
     let script = [ModelScript::new().call("clock", json!({"zone": "Oslo"})), ModelScript::new().say("Done.")];
     let server = serve(ScriptQueue::new(script)).await;
     let tools = json!({"tools": [function("clock"), function("answer")], "tool_choice": "required"});
@@ -157,7 +157,7 @@ async fn after_a_restart_the_second_step_of_a_forced_turn_is_free() {
 }
 
 #[tokio::test]
-async fn who_wants_no_tools_gets_none_of_the_servers_either() {
+async fn server_tools_are_not_offered_if_none_are_wanted() {
     for more in [
         json!({"tools": [function("clock")], "tool_choice": "none"}),
         json!({"tool_choice": "none"}),
@@ -173,7 +173,7 @@ async fn who_wants_no_tools_gets_none_of_the_servers_either() {
 }
 
 #[tokio::test]
-async fn a_model_that_is_named_is_asked_without_an_agent_around_it() {
+async fn request_for_a_model_uses_no_agent_prompt_or_tools() {
     let server =
         serve(ScriptQueue::new([ModelScript::new().say("Hi."), ModelScript::new().say("Hi.")])).await;
     answer(
@@ -190,7 +190,7 @@ async fn a_model_that_is_named_is_asked_without_an_agent_around_it() {
 }
 
 #[tokio::test]
-async fn a_clients_tool_takes_the_place_of_a_servers_of_the_same_name() {
+async fn client_tool_replaces_the_server_tool_of_the_same_name() {
     let script =
         [ModelScript::new().call("weather_today", json!({"zone": "Oslo"})), ModelScript::new().say("Done.")];
     let server = serve(ScriptQueue::new(script)).await;
@@ -203,7 +203,7 @@ async fn a_clients_tool_takes_the_place_of_a_servers_of_the_same_name() {
 
 /// The demand is a line where calls are text.
 #[tokio::test]
-async fn in_text_mode_a_call_is_demanded_in_words() {
+async fn tool_choice_is_honored_in_text_mode() {
     let script = [ModelScript::new().call("clock", json!({"zone": "Oslo"})), ModelScript::new().say("Done.")];
     let text = |builder: throughline::ThroughlineBuilder| builder.mode(throughline::config::ToolMode::Text);
     let server = TestServer::start_with(ScriptQueue::new(script), text, Default::default()).await;
@@ -226,7 +226,7 @@ fn look_and_answer() -> ScriptQueue {
 }
 
 #[tokio::test]
-async fn where_json_is_asked_for_the_last_steps_text_is_the_answer() {
+async fn json_answer_is_the_text_of_the_last_step_only() {
     for render in ["none", "text", "details"] {
         let mut more = schema();
         more["throughline"] = json!({"render": render});
@@ -243,9 +243,9 @@ async fn where_json_is_asked_for_the_last_steps_text_is_the_answer() {
     }
 }
 
-/// The client parses each answer of its own.
+/// A client parses only its own answers.
 #[tokio::test]
-async fn what_is_said_beside_a_clients_call_stays_with_it() {
+async fn text_before_a_client_call_stays_in_its_answer() {
     let script =
         [ModelScript::new().say("One moment.").call("clock", json!({})), ModelScript::new().say("{}")];
     let server = serve(ScriptQueue::new(script)).await;
@@ -267,7 +267,7 @@ async fn ignored(server: &TestServer, body: Value) -> (Option<String>, Answer) {
 }
 
 #[tokio::test]
-async fn what_is_left_out_of_a_request_is_named_in_the_head_of_its_answer() {
+async fn ignored_fields_are_named_in_a_response_header() {
     let server = serve(ScriptQueue::new((0..4).map(|_| ModelScript::new().say("Hi.")))).await;
     let mut strict = function("look");
     (strict["function"]["strict"], strict["cache_control"]) = (json!(true), json!({"type": "ephemeral"}));
@@ -291,9 +291,10 @@ async fn what_is_left_out_of_a_request_is_named_in_the_head_of_its_answer() {
     assert!(sent(3).contains(r#""strict":true"#) && !sent(3).contains("ada"), "{}", sent(3));
 }
 
-/// A turn that goes on has the sampling of its first request, so what a later one says of it is named.
+/// A continued turn uses the sampling of its first request, so a later request's sampling is reported as
+/// ignored.
 #[tokio::test]
-async fn an_answer_that_goes_on_with_a_turn_names_the_sampling_that_it_ignores() {
+async fn continued_turn_names_ignored_sampling_fields() {
     let script = [ModelScript::new().call("clock", json!({})), ModelScript::new().say("Noon.")];
     let server = serve(ScriptQueue::new(script)).await;
     let more =
@@ -305,9 +306,9 @@ async fn an_answer_that_goes_on_with_a_turn_names_the_sampling_that_it_ignores()
     assert_eq!(named.as_deref(), Some("top_k, temperature, stop, seed"));
 }
 
-/// Each of them was refused, and each is what some client sends.
+/// Requests that were refused once, each of them sent by a real client.
 #[tokio::test]
-async fn what_real_clients_send_is_answered() {
+async fn unusual_requests_of_real_clients_are_answered() {
     let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
     let with_picture = json!([
         {"role": "user", "content": "Draw"},
@@ -328,9 +329,9 @@ async fn what_real_clients_send_is_answered() {
     }
 }
 
-/// Nothing follows a step where no tool is offered, so its text need not wait.
+/// Without tools no step follows, so the text is streamed.
 #[tokio::test]
-async fn json_without_tools_comes_as_it_is_written() {
+async fn json_answer_streams_if_no_tools_are_offered() {
     let script = ModelScript::new().say("{\"name\":").then(throughline_testkit::ScriptMove::Stall);
     let server = serve(ScriptQueue::new([script])).await;
     let mut more = schema();

@@ -1,4 +1,4 @@
-//! Connecting an upstream while the server runs: what is asked of it, what is kept where, and who may.
+//! Connecting an upstream while the server runs: requests to it, stored data, and permissions.
 
 use crate::gated::{Answer, Gated, settings};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use throughline_testkit::{self as testkit, FakeDialect, FakeUpstreamHandle, Scen
 const ALL: [KeyScope; 3] = [KeyScope::Chat, KeyScope::Tools, KeyScope::Admin];
 const KEY: &str = "sk-right-0123456789";
 
-/// Two models behind a key: one that talks, one for which nothing is left, and nothing else.
+/// Models of an upstream with a key: one that answers, and one whose quota is exhausted.
 const MODELS: &str = r#"
 models = ["talks", "costs"]
 key = "sk-right-0123456789"
@@ -32,7 +32,7 @@ then = [{ say = "OK, from far away." }]
 then = { http = { status = 404, body = { error = { message = "The model does not exist", code = "model_not_found" } } } }
 "#;
 
-/// A server, and an upstream that it knows as `deepseek`.
+/// A server, and an upstream that it has as `deepseek`.
 struct Setting {
     server: Gated,
     upstream: FakeUpstreamHandle,
@@ -45,7 +45,7 @@ impl Setting {
         Self::with(&[]).await
     }
 
-    /// With these variables in the server's environment.
+    /// Starts with these variables in the server's environment.
     async fn with(variables: &[(&str, &str)]) -> Self {
         let upstream = testkit::FakeUpstream::start(ScenarioRules::parse(MODELS).unwrap()).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ fn check(answer: &Answer, status: u16, code: &str, param: Option<&str>) {
 }
 
 #[tokio::test]
-async fn a_known_upstream_is_connected_and_answers_at_once() {
+async fn known_upstream_is_connected_tested_and_disconnected() {
     let setting = Setting::new().await;
     let before = setting.listed("/v1/upstreams/known", "deepseek").await;
     assert_eq!((&before["key"], &before["connected"]), (&json!("missing"), &json!(false)));
@@ -160,7 +160,7 @@ async fn a_known_upstream_is_connected_and_answers_at_once() {
     }
     assert!(setting.chat_reply("deepseek/talks").await.contains("OK, from far away."));
 
-    // One of its models, for an agent of one's own.
+    // One of its models, for a custom agent.
     let none = setting.connect("deepseek", json!({"model": "elsewhere"})).await;
     check(&none, 422, "no_such_model", Some("model"));
     let costs = setting.connect("deepseek", json!({"model": "costs", "agent": "mine"})).await;
@@ -177,7 +177,7 @@ async fn a_known_upstream_is_connected_and_answers_at_once() {
     assert_eq!((&seen["key_from"], &seen["models"]), (&json!("stored"), &json!(["talks"])));
     assert_eq!(seen["is_stored"], true);
 
-    // Without its key it is gone.
+    // Without its key it is removed.
     let forget = || setting.ask("DELETE", "/v1/upstreams/deepseek/key", Value::Null);
     assert_eq!(forget().await.status, 204);
     assert!(!setting.key_file_text().contains(KEY));
@@ -186,7 +186,7 @@ async fn a_known_upstream_is_connected_and_answers_at_once() {
 }
 
 #[tokio::test]
-async fn what_the_environment_says_comes_first() {
+async fn key_in_the_environment_takes_precedence() {
     let setting = Setting::with(&[("DEEPSEEK_API_KEY", KEY)]).await;
     let known = setting.listed("/v1/upstreams/known", "deepseek").await;
     assert_eq!((&known["key"], &known["key_from"]), (&json!("present"), &json!("environment")));
@@ -199,7 +199,7 @@ async fn what_the_environment_says_comes_first() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_connected_says_why() {
+async fn failed_connection_reports_its_reason() {
     let setting = Setting::with(&[("THROUGHLINE_BASE_URL_GROQ", "http://127.0.0.1:9/v1")]).await;
     check(&setting.connect("deepseek", json!({})).await, 400, "key_needed", Some("key"));
     check(&setting.connect("deepseek", json!({"key": "my key is sk-1"})).await, 400, "bad_key", Some("key"));
@@ -215,7 +215,7 @@ async fn what_cannot_be_connected_says_why() {
 }
 
 #[tokio::test]
-async fn only_whoever_runs_the_server_connects_and_an_address_of_ones_own_only_here() {
+async fn connect_requires_admin_and_local_peer_for_a_base_url() {
     let setting = Setting::new().await;
     let (chat, _) = setting.server.key(&[KeyScope::Chat, KeyScope::Tools]).await;
     for (method, path) in [
@@ -260,7 +260,7 @@ async fn only_whoever_runs_the_server_connects_and_an_address_of_ones_own_only_h
 }
 
 #[tokio::test]
-async fn models_on_this_machine_are_found_by_asking() {
+async fn local_model_servers_are_probed() {
     let local = testkit::FakeUpstream::start(ScriptQueue::new([])).await.unwrap();
     let setting = Setting::with(&[
         ("THROUGHLINE_BASE_URL_OLLAMA", &local.base_url(FakeDialect::Ollama)),

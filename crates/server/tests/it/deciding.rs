@@ -10,7 +10,7 @@ use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest, seen::SeenMessa
 use tokio::time::{Duration, sleep, timeout};
 
 #[tokio::test]
-async fn one_viewer_answers_and_the_other_watches() {
+async fn approval_is_resolved_once_and_seen_by_both_viewers() {
     let asking = ScriptQueue::new([
         ModelScript::new().call("calendar_add", json!({"title": "tea"})),
         ModelScript::new().say("Noted."),
@@ -37,7 +37,7 @@ async fn one_viewer_answers_and_the_other_watches() {
 }
 
 #[tokio::test]
-async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
+async fn queued_messages_are_listed_retracted_and_delivered() {
     let waits =
         ScriptQueue::new([ModelScript::new().call("queue_wait", json!({})), ModelScript::new().say("Both.")]);
     let server = TestServer::start(waits).await;
@@ -66,7 +66,7 @@ async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
     let said: Vec<_> = rest.iter().filter(|event| event.name == "user_message").collect();
     assert_eq!(said.len(), 1);
     assert_eq!(said[0].data["id"], first["id"]);
-    // What was to be said afterwards begins the next turn of the conversation.
+    // A message for after the turn begins the next turn of the conversation.
     let next = timeout(PATIENCE, async {
         loop {
             let (_, found) = server.get(&format!("/v1/conversations/{conversation}")).await;
@@ -83,7 +83,7 @@ async fn what_is_said_in_mid_turn_waits_is_listed_and_taken_back() {
 }
 
 #[tokio::test]
-async fn a_client_runs_its_own_tool() {
+async fn client_tool_is_declared_called_and_answered_once() {
     let calls = ScriptQueue::new([
         ModelScript::new().call("client_open", json!({})),
         ModelScript::new().say("Open."),
@@ -113,7 +113,7 @@ async fn a_client_runs_its_own_tool() {
 }
 
 #[tokio::test]
-async fn what_one_user_always_allows_another_is_still_asked() {
+async fn remembered_approval_applies_only_to_its_user() {
     let asks = |seen: &SeenRequest| match seen.messages.last() {
         Some(SeenMessage::Results(_)) => ModelScript::new().say("Noted."),
         _ => ModelScript::new().call("calendar_add", json!({"title": "tea"})),
@@ -135,7 +135,7 @@ async fn what_one_user_always_allows_another_is_still_asked() {
     eve.until("approval_request").await;
 }
 
-/// Asks twice, and says what came of it.
+/// A model that needs two approvals, and then reports the results.
 fn asks_twice(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
         Some(SeenMessage::Results(_)) => ModelScript::new().say("So be it."),
@@ -146,7 +146,7 @@ fn asks_twice(seen: &SeenRequest) -> ModelScript {
 }
 
 #[tokio::test]
-async fn every_answer_to_a_question_has_its_status() {
+async fn approval_responses_have_distinct_statuses() {
     let server = TestServer::start_asking(asks_twice).await;
     let turn = server.say("Hi").await;
     let mut viewer = server.follow(&turn, 0).await;
@@ -163,7 +163,7 @@ async fn every_answer_to_a_question_has_its_status() {
         (&of("turn_none.1.a1"), approve(), 404, "not_found"),
         (&one, json!({"decision": "perhaps"}), 400, "unknown_value"),
         (&one, json!({"decision": "approve", "arguments": {"title": 7}}), 422, "does_not_fit"),
-        // Not asked yet: it waits for its question.
+        // Not open yet: the answer is stored for it.
         (&next, approve(), 202, "queued"),
         (&next, json!({"decision": "deny"}), 409, "answered_differently"),
         (&one, json!({"decision": "approve", "arguments": {"title": "coffee"}}), 200, "resolved"),
@@ -194,9 +194,10 @@ async fn every_answer_to_a_question_has_its_status() {
     }
 }
 
-/// A form has defaults: whoever leaves one out has given the same answer, while the turn runs and when it has ended.
+/// A form has defaults: an answer that leaves one out equals one that sets it, while the turn runs and after
+/// its end.
 #[tokio::test]
-async fn an_answer_with_a_default_left_out_is_the_answer_that_was_taken() {
+async fn form_answer_without_defaults_counts_as_the_same_answer() {
     let build = |builder: ThroughlineBuilder| {
         let sign = |_: NoArguments, context: ToolContext| async move {
             let schema = json!({"type": "object", "required": ["name"], "properties": {
@@ -234,7 +235,7 @@ async fn an_answer_with_a_default_left_out_is_the_answer_that_was_taken() {
 }
 
 #[tokio::test]
-async fn a_denial_with_stop_is_the_end_of_the_turn() {
+async fn denial_with_stop_cancels_the_turn() {
     for target in ["one", "all"] {
         let server = TestServer::start_asking(asks_twice).await;
         let turn = server.say("Hi").await;
@@ -280,7 +281,7 @@ async fn a_denial_with_stop_is_the_end_of_the_turn() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_is_denied_and_then_gone() {
+async fn unanswered_approval_is_denied_and_then_410() {
     let limits = TurnLimits { approval_ms_max: Some(80), ..TurnLimits::default() };
     let build = move |builder: ThroughlineBuilder| builder.approval(ApprovalMode::Ask).limits(limits);
     let server = TestServer::start_with(asks_twice, build, Default::default()).await;
@@ -297,7 +298,7 @@ async fn a_question_that_nobody_answers_is_denied_and_then_gone() {
 }
 
 #[tokio::test]
-async fn a_client_that_never_answers_is_gone_and_its_answer_too_late() {
+async fn client_timeout_is_unknown_outcome_and_late_result_is_410() {
     let calls = ScriptQueue::new([
         ModelScript::new().call("client_open", json!({})),
         ModelScript::new().say("No answer."),
@@ -322,10 +323,10 @@ async fn a_client_that_never_answers_is_gone_and_its_answer_too_late() {
     assert_eq!((status, told["error"]["code"].as_str()), (410, Some("too_late")), "{told}");
 }
 
-/// Its server stops, or has lost it: no answer that comes meanwhile is too late. An end stands in its log or, where that cannot be
-/// written, in its row.
+/// The server is stopping, or has lost the turn: an answer sent meanwhile is not too late. An end is in the
+/// turn's log or, if that cannot be written, in its row.
 #[tokio::test]
-async fn a_command_to_a_turn_without_an_end_that_nothing_runs_is_to_be_sent_again() {
+async fn command_to_an_unfinished_turn_not_running_here_is_503() {
     let server = TestServer::start(ScriptQueue::new([])).await;
     let record = |turn: &str, seq, kind: &'static str, mut event: Value| {
         event["turn_id"] = json!(turn);

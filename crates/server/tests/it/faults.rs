@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use throughline::{Event, EventKind, ThroughlineBuilder, TurnFacts, TurnObserver};
 use throughline_testkit::{ModelScript, ReplyPace, SeenRequest};
 
-/// Panics inside the task of every turn that says so, at its first words.
+/// An observer that panics inside the task of every turn with this text, at its first delta.
 #[derive(Default)]
 struct Panics(Mutex<Vec<String>>);
 
@@ -34,7 +34,7 @@ fn slowly(_: &SeenRequest) -> ModelScript {
 }
 
 #[tokio::test]
-async fn a_panic_in_a_turn_ends_this_turn_as_interrupted_and_the_server_lives() {
+async fn panic_in_a_turn_interrupts_only_that_turn() {
     let build = |builder: ThroughlineBuilder| builder.observer(Arc::new(Panics::default()));
     let server = TestServer::start_with(slowly, build, Default::default()).await;
     let beside = server.say("Hi").await;
@@ -63,7 +63,7 @@ async fn a_panic_in_a_turn_ends_this_turn_as_interrupted_and_the_server_lives() 
 
 #[cfg(feature = "tls-server")]
 #[tokio::test]
-async fn an_upstream_whose_certificate_nobody_has_signed_is_an_error_in_the_message() {
+async fn self_signed_upstream_certificate_is_a_turn_error() {
     use throughline::Upstream;
     use throughline::config::{ServerSettings, TlsSection};
     use throughline::wire::Dialect;

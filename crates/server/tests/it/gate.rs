@@ -16,7 +16,7 @@ fn silent() -> ScriptQueue {
     ScriptQueue::new([])
 }
 
-/// Every method of every route, with its parameters filled in; and places where nothing is.
+/// Every method of every route, with its parameters filled in; and paths without a route.
 fn routes() -> Vec<(String, String)> {
     let document = serde_json::to_value(openapi()).unwrap();
     let mut routes = vec![("GET".to_owned(), "/".to_owned()), ("GET".to_owned(), "/v1/nothing".to_owned())];
@@ -36,13 +36,13 @@ fn routes() -> Vec<(String, String)> {
 fn is_open(path: &str) -> bool {
     ["/", "/v1/nothing", "/healthz", "/readyz", "/v1/openapi.json", "/v1/sign-in"].contains(&path)
         || path.contains("/docs")
-        // What they take is what a link shows in place of a key.
+        // The credential is in the body: a link, instead of a key.
         || path.starts_with("/v1/question-links")
         || path.starts_with("/v1/shared")
 }
 
 #[tokio::test]
-async fn no_route_answers_a_foreign_name_without_a_key_nor_a_foreign_page_whoever_asks() {
+async fn every_route_rejects_foreign_hosts_and_origins() {
     let server = Gated::start(silent(), &settings()).await;
     let (key, _) = server.key(&ALL).await;
     let bearer = format!("Bearer {key}");
@@ -82,9 +82,10 @@ async fn no_route_answers_a_foreign_name_without_a_key_nor_a_foreign_page_whoeve
     }
 }
 
-/// Open WebUI in a container calls this machine `host.docker.internal`; Obsidian, Tauri and Electron have origins of their own.
+/// Open WebUI in a container calls this machine `host.docker.internal`; Obsidian, Tauri and Electron have
+/// their own origins.
 #[tokio::test]
-async fn a_good_key_is_enough_under_a_name_and_out_of_a_program_that_nobody_has_configured() {
+async fn valid_key_admits_unlisted_hosts_and_app_origins() {
     let server = Gated::start(silent(), &settings()).await;
     let (key, _) = server.key(&ALL).await;
     let bearer = format!("Bearer {key}");
@@ -102,7 +103,7 @@ async fn a_good_key_is_enough_under_a_name_and_out_of_a_program_that_nobody_has_
         assert_eq!(answer.header("access-control-allow-origin"), origin);
         assert_eq!(server.ask("GET", "/v1/models", headers, "").await.status, 403, "{headers:?}");
     }
-    // The page of a program asks before it shows the key.
+    // The page of a program sends a preflight before the key.
     let preflight = [
         ("Host", own.as_str()),
         ("Origin", "app://obsidian.md"),
@@ -117,7 +118,7 @@ async fn a_good_key_is_enough_under_a_name_and_out_of_a_program_that_nobody_has_
 }
 
 #[tokio::test]
-async fn no_route_answers_without_a_key_that_is_good() {
+async fn protected_routes_require_a_valid_key() {
     let server = Gated::start(silent(), &settings()).await;
     let (good, pass) = server.key(&ALL).await;
     let (revoked, revoked_pass) = server.key(&ALL).await;
@@ -160,7 +161,7 @@ async fn no_route_answers_without_a_key_that_is_good() {
 }
 
 #[tokio::test]
-async fn a_link_signs_one_browser_in_and_shows_no_key() {
+async fn sign_in_link_works_once_and_is_no_ticket() {
     let server = Gated::start(silent(), &settings()).await;
     let ticket = server.gate.sign_in_link().unwrap();
     let body = |ticket: &str| format!("{{\"ticket\":\"{ticket}\"}}");
@@ -181,7 +182,7 @@ async fn a_link_signs_one_browser_in_and_shows_no_key() {
 }
 
 #[tokio::test]
-async fn a_key_opens_what_its_scopes_say_in_whatever_header_it_comes() {
+async fn key_scopes_decide_in_every_key_header() {
     let server = Gated::start(silent(), &settings()).await;
     let (chat, _) = server.key(&[KeyScope::Chat]).await;
     let (admin, _) = server.key(&[KeyScope::Admin]).await;
@@ -207,7 +208,7 @@ async fn a_key_opens_what_its_scopes_say_in_whatever_header_it_comes() {
 }
 
 #[tokio::test]
-async fn every_answer_carries_what_keeps_a_browser_in_check() {
+async fn every_response_has_the_security_headers() {
     let server = Gated::start(silent(), &settings()).await;
     for (method, path) in routes() {
         for headers in [&[JSON][..], &[JSON, ("Host", "evil.example")]] {
@@ -249,7 +250,7 @@ async fn every_answer_carries_what_keeps_a_browser_in_check() {
 }
 
 #[tokio::test]
-async fn pages_of_the_configuration_may_ask_and_no_other() {
+async fn only_configured_origins_pass_cors() {
     let page = "https://page.example.com";
     let settings = ServerSettings { origins: vec![page.to_owned()], ..settings() };
     let server = Gated::start(silent(), &settings).await;
@@ -279,13 +280,13 @@ async fn pages_of_the_configuration_may_ask_and_no_other() {
         let answer = server.ask("OPTIONS", "/v1/turns", &ask, "").await;
         assert_eq!((answer.status, answer.header("access-control-allow-origin")), (403, None), "{origin}");
     }
-    // A new configuration takes it back.
+    // A new configuration revokes it.
     server.gate.reload(&gated::settings());
     assert_eq!(server.ask("OPTIONS", "/v1/turns", &ask, "").await.status, 403);
 }
 
 #[tokio::test]
-async fn without_keys_a_form_of_a_page_still_changes_nothing() {
+async fn form_content_types_are_rejected_with_auth_off() {
     let settings = ServerSettings { auth: AuthMode::Off, ..settings() };
     let server = Gated::start(silent(), &settings).await;
     assert_eq!(server.ask("GET", "/v1/turns/x", &[], "").await.status, 404, "whoever is here gets in");
@@ -311,7 +312,7 @@ async fn without_keys_a_form_of_a_page_still_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_key_is_made_shown_once_listed_without_its_secret_and_revoked() {
+async fn key_is_created_listed_without_secret_and_revoked() {
     let server = Gated::start(silent(), &settings()).await;
     let (admin, _) = server.key(&[KeyScope::Admin, KeyScope::Chat]).await;
     let bearer = format!("Bearer {admin}");
@@ -347,7 +348,7 @@ async fn a_key_is_made_shown_once_listed_without_its_secret_and_revoked() {
 }
 
 #[tokio::test]
-async fn a_ticket_stands_for_its_key_once_and_only_to_look() {
+async fn ticket_is_single_use_read_only_and_bound_to_its_key() {
     let server = Gated::start(silent(), &settings()).await;
     let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
@@ -371,7 +372,7 @@ async fn a_ticket_stands_for_its_key_once_and_only_to_look() {
     assert_eq!(look(&fourth, "/v1/turns/x").await.status, 401, "its key is worth nothing any more");
 }
 
-/// A stream of a turn that says nothing for longer than any test.
+/// A stream of a turn that is silent for longer than any test.
 async fn open_stream(server: &Gated, key: &str) -> TcpStream {
     let bearer = format!("Bearer {key}");
     let body = r#"{"input":[{"type":"text","text":"Hi"}]}"#;
@@ -431,7 +432,7 @@ async fn streams_end_with_their_key() {
 }
 
 #[tokio::test]
-async fn new_turns_are_counted_by_key() {
+async fn new_turns_per_minute_are_limited_per_key() {
     let limits = ServerLimits { turns_per_minute_max: 2, ..ServerLimits::default() };
     let server = Gated::start(endless(), &ServerSettings { limits, ..settings() }).await;
     let (one, _) = server.key(&[KeyScope::Chat]).await;
@@ -458,7 +459,7 @@ async fn new_turns_are_counted_by_key() {
 }
 
 #[tokio::test]
-async fn the_first_start_makes_a_key_and_later_ones_do_not() {
+async fn first_key_is_created_only_if_no_admin_key_exists() {
     use throughline_server::FirstKey;
     let server = Gated::start(silent(), &settings()).await;
     let folder = tempfile::tempdir().unwrap();

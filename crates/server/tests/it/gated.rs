@@ -1,4 +1,4 @@
-//! The routes behind the gate, on a socket of our own accept loop, with keys in memory.
+//! The routes with the gate, on the server's accept loop, with keys in memory.
 
 use crate::support::TestServer;
 use async_trait::async_trait;
@@ -37,7 +37,7 @@ impl Gated {
         Self::start_draining(model, settings, std::future::ready(())).await
     }
 
-    /// With something to do before connections are closed.
+    /// Starts with a callback that runs before connections are closed.
     pub async fn start_draining(
         model: impl FakeModel,
         settings: &ServerSettings,
@@ -46,7 +46,7 @@ impl Gated {
         Self::start_as(model, settings, drain, |state| state).await
     }
 
-    /// With more in its state.
+    /// Starts with additional state.
     pub async fn start_as(
         model: impl FakeModel,
         settings: &ServerSettings,
@@ -78,7 +78,7 @@ impl Gated {
         (key.reveal(), pass)
     }
 
-    /// Number of times that the model has been asked.
+    /// Number of requests to the model.
     pub fn asked(&self) -> usize {
         self.inner.upstream.exchanges().len()
     }
@@ -90,7 +90,7 @@ impl Gated {
         read_all(&mut socket).await
     }
 
-    /// One request with these header lines, on a connection of its own.
+    /// Sends one request with these header lines, on a new connection.
     pub async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Answer {
         let mut text =
             format!("{method} {path} HTTP/1.1\r\nConnection: close\r\nContent-Length: {}\r\n", body.len());
@@ -113,7 +113,7 @@ impl Drop for Gated {
     }
 }
 
-/// Everything up to the end or the reset of a connection.
+/// Reads up to the end or the reset of a connection.
 pub async fn read_all(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let mut piece = [0; 4096];
@@ -144,7 +144,7 @@ impl Answer {
         line.split_once(':').map(|(_, value)| value.trim())
     }
 
-    /// The stable word of an error.
+    /// The code of an error.
     pub fn code(&self) -> String {
         let body: serde_json::Value = serde_json::from_str(&self.body).unwrap_or_default();
         body["error"]["code"].as_str().unwrap_or_default().to_owned()
@@ -156,7 +156,7 @@ impl Answer {
 pub struct KeysInMemory(Arc<Mutex<Vec<KeyRow>>>);
 
 impl KeysInMemory {
-    /// As another program would.
+    /// Changes a key directly in the store, as another program would.
     pub fn change(&self, id: &str, change: impl FnOnce(&mut KeyRow)) {
         let mut rows = self.0.lock().unwrap();
         change(rows.iter_mut().find(|row| row.id == id).unwrap());

@@ -10,10 +10,10 @@ use throughline_testkit::{FakeModel, ModelScript, ScriptQueue};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Header in which a proxy names who asks.
+/// Header in which a proxy names the user.
 pub const PROXY_HEADER: &str = "x-forwarded-user";
 
-/// Everything of Ann's says this, and nothing of Bob's does.
+/// Text that all data of Ann contain, and none of Bob's.
 pub const CANARY: &str = "canary";
 
 /// A server with its gate, as `throughline serve` puts it together.
@@ -53,7 +53,7 @@ impl House {
         Self { inner, url, admin: key.reveal(), _wish: wish, tasks: [serving, tending] }
     }
 
-    /// As whoever has this key, or as whom a proxy names so.
+    /// Sends a request with this key, or with this name in the proxy's header.
     pub async fn ask(&self, key: &str, method: &str, path: &str, body: Value) -> (u16, Value) {
         let client = support::http_client().timeout(PATIENCE).build().unwrap();
         let method: Method = method.parse().unwrap();
@@ -63,7 +63,7 @@ impl House {
         answered(if body.is_null() { request } else { request.json(&body) }).await
     }
 
-    /// As the admin, who may do it.
+    /// Sends a request as the admin, and expects success.
     pub async fn done(&self, method: &str, path: &str, body: Value) -> Value {
         let (status, said) = self.ask(&self.admin, method, path, body).await;
         assert!((200..300).contains(&status), "{method} {path}: {status} {said}");
@@ -105,7 +105,7 @@ pub fn answers(count: usize) -> ScriptQueue {
     ScriptQueue::new((0..count).map(|_| ModelScript::new().say("An answer.")))
 }
 
-/// Asks every route of the description as Bob, who is no admin, for what is Ann's, who is one.
+/// Requests every route of the document as Bob, who is not an admin, for data of Ann, who is one.
 pub async fn walk_every_route(house: &House, ann: &str, bob: &str) {
     let (_, started) = house.turn(ann, &format!("What about the {CANARY}?")).await;
     let (turn, conversation) =
@@ -167,7 +167,8 @@ pub async fn walk_every_route(house: &House, ann: &str, bob: &str) {
     for (path, item) in document["paths"].as_object().unwrap() {
         for method in ["GET", "PUT", "PATCH", "POST", "DELETE"] {
             let description = &item[method.to_lowercase()];
-            // A socket has a test of its own; what a link stands for is in the body; the key is still needed.
+            // A WebSocket has a separate test; the credential of a link is in the body; the key is still
+            // needed.
             if description.is_null()
                 || path == "/v1/ws"
                 || path == "/v1/sign-out"
@@ -188,7 +189,7 @@ pub async fn walk_every_route(house: &House, ann: &str, bob: &str) {
             } else if description["tags"][0] == "users" && path != "/v1/me" {
                 assert_eq!(status, 403, "{method} {path}: {said}");
             }
-            // A refusal may name what was asked for, and shows nothing else.
+            // A refusal may name the requested id, and reveals nothing else.
             if status < 400 {
                 assert!(!said.to_string().contains(CANARY), "{method} {path}: {said}");
             }

@@ -26,7 +26,7 @@ fn shown(events: &[Event]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_question_shows_what_runs() {
+async fn approval_texts_spell_out_invisible_characters() {
     let model = ScriptQueue::new([
         ModelScript::new().call("calendar_add", arguments()),
         ModelScript::new().say("Noted."),
@@ -43,7 +43,7 @@ async fn a_question_shows_what_runs() {
     assert!(text.contains(r#""title":"\u202e2026-11-24""#), "{text}");
     assert_eq!(serde_json::from_str::<Value>(text).unwrap(), arguments(), "it is what would run");
 
-    // Somebody changes it to what it seemed to be, with another thing that is not seen.
+    // A person changes it to the text that it seemed to be, with another invisible character.
     let edited = json!({"title": "42-11-6202\u{2066}"});
     let path = format!("/v1/turns/{turn}/approvals/{}", asked["approval_id"].as_str().unwrap());
     let answer = json!({"decision": "approve", "arguments": edited});
@@ -82,7 +82,7 @@ async fn a_question_shows_what_runs() {
 }
 
 #[tokio::test]
-async fn a_tool_that_a_model_has_made_up_has_a_visible_name() {
+async fn invented_tool_name_is_shown_escaped() {
     let model = ScriptQueue::new([
         ModelScript::new().call("no\u{202e}tool", json!({})),
         ModelScript::new().say("Sorry."),

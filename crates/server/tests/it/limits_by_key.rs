@@ -26,7 +26,7 @@ async fn start(server: &Gated, key: &str) -> (u16, String) {
 }
 
 #[tokio::test]
-async fn running_turns_are_counted_by_key() {
+async fn running_turns_are_limited_per_key() {
     let server = Gated::start(endless(), &settings()).await;
     let (one, _) = server.key(&[KeyScope::Chat]).await;
     let (two, _) = server.key(&[KeyScope::Chat]).await;
@@ -38,7 +38,7 @@ async fn running_turns_are_counted_by_key() {
 }
 
 #[tokio::test]
-async fn a_turn_over_a_socket_counts_as_any_other() {
+async fn turn_started_over_websocket_counts_toward_the_limit() {
     let limits = ServerLimits { turns_per_minute_max: 1, ..ServerLimits::default() };
     let server = Gated::start(endless(), &ServerSettings { limits, ..settings() }).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;

@@ -1,5 +1,5 @@
-//! Pictures and files that are too large for the log: events name their files, models are given their content, and they go
-//! with the turns that speak of them.
+//! Pictures and files that are too large for the log: events reference their files, models get their content,
+//! and they are deleted with the turns that use them.
 
 use crate::support::{TestServer, answered, saying};
 use base64::Engine;
@@ -11,18 +11,18 @@ use throughline::wire::{Media, ToolOutput};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest};
 
-/// More than `media_inline_bytes_max`.
+/// A size above `media_inline_bytes_max`.
 const LARGE: usize = 40_000;
 const SMALL: usize = 4_000;
 
-/// A PNG of so many bytes, as far as anybody here looks.
+/// A PNG signature followed by filler, `bytes` bytes in total.
 fn picture(bytes: usize, of: u8) -> Vec<u8> {
     let mut picture = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01".to_vec();
     picture.resize(bytes, of);
     picture
 }
 
-/// With a camera whose pictures are large.
+/// A server with a camera tool whose pictures are large.
 async fn server(scripts: impl IntoIterator<Item = ModelScript>) -> TestServer {
     let build = |builder: throughline::ThroughlineBuilder| {
         let look = |_: NoArguments, _| async {
@@ -82,7 +82,7 @@ fn conversation_of(started: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_large_upload_is_named_in_the_log_and_seen_by_the_model() {
+async fn large_upload_is_referenced_in_the_log_and_sent_to_the_model() {
     let server = server([ModelScript::new().say("A cat."), ModelScript::new().say("Still.")]).await;
     let (large, small) = (upload(&server, picture(LARGE, 1)).await, upload(&server, picture(SMALL, 2)).await);
     let input = json!({"input": [
@@ -115,7 +115,7 @@ async fn a_large_upload_is_named_in_the_log_and_seen_by_the_model() {
 }
 
 #[tokio::test]
-async fn a_large_picture_of_a_tool_is_a_file_of_its_turn() {
+async fn large_tool_image_is_a_file_deleted_with_its_conversation() {
     let looks = ModelScript::new().call("camera_look", json!({}));
     let server = server([looks, ModelScript::new().say("A cat.")]).await;
     let (_, started) = server.post("/v1/turns", saying("What do you see?")).await;
@@ -134,7 +134,7 @@ async fn a_large_picture_of_a_tool_is_a_file_of_its_turn() {
 }
 
 #[tokio::test]
-async fn a_conversation_travels_with_its_pictures() {
+async fn export_fork_and_import_include_images() {
     let looks = ModelScript::new().call("camera_look", json!({}));
     let server = server([
         looks,
@@ -155,7 +155,7 @@ async fn a_conversation_travels_with_its_pictures() {
     assert!(text.contains(&STANDARD.encode(picture(LARGE, 7))));
     assert!(!text.contains("file_id"));
 
-    // A fork of one's own speaks of the same files, which stay when the first conversation goes.
+    // A fork by the same user references the same files, which stay when the first conversation is deleted.
     let (status, forked) = server.post(&format!("{path}/fork"), json!({"turn_id": turn})).await;
     assert_eq!(status, 201, "{forked}");
     server.client().delete(server.url(&path)).send().await.unwrap();
@@ -165,7 +165,7 @@ async fn a_conversation_travels_with_its_pictures() {
     let (images, _) = shown(&server.upstream.requests()[2]);
     assert_eq!(images, [picture(LARGE, 1), picture(LARGE, 7)]);
 
-    // Elsewhere it is somebody else's, with files of that one's own.
+    // An import by another user creates files of that user.
     let import = server.client_of("bob").post(server.url("/v1/conversations/import"));
     let (status, imported) = answered(import.header("content-type", "application/jsonl").body(text)).await;
     assert_eq!(status, 201, "{imported}");
@@ -182,7 +182,7 @@ async fn a_conversation_travels_with_its_pictures() {
 }
 
 #[tokio::test]
-async fn what_a_chat_client_sends_again_and_again_is_kept_once() {
+async fn repeated_chat_image_is_stored_once() {
     let server = server([ModelScript::new().say("A cat."), ModelScript::new().say("A cat.")]).await;
     let url = format!("data:image/png;base64,{}", STANDARD.encode(picture(LARGE, 3)));
     let body = json!({"model": "test/m", "messages": [{"role": "user", "content": [
@@ -201,7 +201,7 @@ async fn what_a_chat_client_sends_again_and_again_is_kept_once() {
 }
 
 #[tokio::test]
-async fn a_picture_said_in_mid_turn_stays_as_long_as_the_turn() {
+async fn image_sent_mid_turn_is_retained_with_its_turn() {
     let waits = ModelScript::new().call("queue_wait", json!({}));
     let server = server([waits, ModelScript::new().say("Seen.")]).await;
     let turn = server.say("Wait.").await;
@@ -216,13 +216,13 @@ async fn a_picture_said_in_mid_turn_stays_as_long_as_the_turn() {
     assert_eq!(of_type(&told, "user_message")["input"][0]["file_id"], json!(file));
     let (images, _) = shown(&server.upstream.requests()[1]);
     assert_eq!(images, [picture(LARGE, 5)]);
-    // Whoever sweeps what no turn uses finds nothing here.
+    // The sweep of unused files removes none of these.
     let old = throughline_store::RetentionCutoffs { unused_files: Some(i64::MAX), ..Default::default() };
     assert_eq!(server.state.catalog.delete_expired(old).await.unwrap().files, 0);
 }
 
 #[tokio::test]
-async fn a_file_that_was_deleted_is_told_as_gone() {
+async fn deleted_file_becomes_a_note_in_the_history() {
     let server = server([ModelScript::new().say("A cat."), ModelScript::new().say("Gone.")]).await;
     let file = upload(&server, picture(LARGE, 1)).await;
     let input = json!({"input": [{"type": "image", "file_id": file}, {"type": "text", "text": "Look."}]});

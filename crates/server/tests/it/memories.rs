@@ -1,4 +1,4 @@
-//! An answer that one user remembered holds, and holds for nobody else.
+//! An answer that one user remembered applies to that user only.
 
 use std::sync::Arc;
 use throughline::approval_store::{ApprovalStore, ApprovalStores};
@@ -28,7 +28,7 @@ fn answers(memory: Arc<dyn ApprovalStore>) -> Vec<RememberedDecision> {
 }
 
 #[tokio::test]
-async fn what_one_user_has_said_holds_for_nobody_else_and_survives_the_program() {
+async fn remembered_approvals_are_per_user_and_survive_reopening() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("throughline.db");
     let settings = SqliteSettings { ballast_bytes: 0, free_bytes_min: 0, ..SqliteSettings::default() };
@@ -47,7 +47,7 @@ async fn what_one_user_has_said_holds_for_nobody_else_and_survives_the_program()
     assert_eq!(of(&memories, Some("bob"), answers).await, []);
     assert_eq!(of(&memories, None, answers).await, []);
 
-    // One that says the same about the same is replaced; nobody's is kept nowhere.
+    // A later answer about the same calls replaces the earlier one; an answer without a user is not stored.
     let (later, nobodys) = (deny.clone(), deny.clone());
     of(&memories, Some("ann"), move |memory| memory.save(later, 30).unwrap()).await;
     of(&memories, None, move |memory| memory.save(nobodys, 30).unwrap()).await;

@@ -1,4 +1,4 @@
-//! Every metric of a server that does something, against what it did: a row for each kind of turn and viewer.
+//! Every metric of an active server, compared with its activity: a row for each kind of turn and viewer.
 
 use crate::support::{PATIENCE, TestServer, saying};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use throughline_testkit::{self as testkit, CallMove, FakeModel, ModelScript, Scr
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Duration, sleep, timeout};
 
-/// Series that grow with every turn that comes to an answer after one call, whatever the tool did.
+/// Series that grow with every turn of two steps with one call, for any outcome of the tool.
 const TWO_STEPS: [&str; 8] = [
     "gen_ai_client_operation_duration_seconds_count{\"test/m\"} +2",
     "gen_ai_client_operation_time_to_first_chunk_seconds_count{\"test/m\"} +2",
@@ -26,7 +26,7 @@ const TWO_STEPS: [&str; 8] = [
 ];
 /// Series that a call that reached us whole adds, however it ends.
 const DETECTED: &str = "throughline_tool_calls_detected_total +1";
-/// Series that grow with a turn that is answered at once.
+/// Series that grow with a turn of one step.
 const ONE_STEP: [&str; 6] = [
     "gen_ai_client_operation_duration_seconds_count{\"test/m\"} +1",
     "gen_ai_client_operation_time_to_first_chunk_seconds_count{\"test/m\"} +1",
@@ -49,7 +49,7 @@ struct Scripted(Mutex<HashSet<String>>);
 impl FakeModel for Scripted {
     fn reply(&self, seen: &SeenRequest) -> ModelScript {
         let said = seen.user_text();
-        // In text mode results come as the user's words.
+        // In text mode results arrive as a user message.
         if seen.step() > 1 || said.contains("TOOL_RESULT") {
             return ModelScript::new().say("That is it.");
         }
@@ -85,7 +85,7 @@ async fn clock(_: NoArguments, _: ToolContext) -> &'static str {
 
 async fn started(limits: ServerLimits) -> TestServer {
     let upstream = testkit::FakeUpstream::start(Scripted::default()).await.unwrap();
-    // The second one is the same, asked for whole replies.
+    // The second upstream is the same, with whole replies.
     let address = upstream.base_url(testkit::FakeDialect::OpenaiChat);
     let build = move |builder: ThroughlineBuilder| {
         let _kept = &upstream;
@@ -119,7 +119,7 @@ async fn figures(server: &TestServer) -> Figures {
     lines.map(series).collect()
 }
 
-/// The metrics' text, once nothing runs and nobody looks.
+/// The metrics' text, once no turn runs and no viewer is connected.
 async fn settled(server: &TestServer) -> Figures {
     timeout(PATIENCE, async {
         loop {
@@ -187,7 +187,7 @@ async fn lazy(server: &TestServer, turn: &str) -> tokio::net::TcpStream {
     lazy
 }
 
-/// Waits until a series says this.
+/// Waits until a series has this value.
 async fn until(server: &TestServer, series: &str, value: f64) -> Figures {
     timeout(PATIENCE, async {
         loop {
@@ -203,7 +203,7 @@ async fn until(server: &TestServer, series: &str, value: f64) -> Figures {
 }
 
 #[tokio::test]
-async fn every_figure_says_what_has_happened() {
+async fn every_metric_changes_with_its_event() {
     let limits =
         ServerLimits { viewer_stall_ms_max: 500, message_bytes_max: 3 << 20, ..ServerLimits::default() };
     let server = started(limits).await;
@@ -338,7 +338,7 @@ async fn every_figure_says_what_has_happened() {
     let late = json!({"jank_frames": 3, "window_ms": 10_000});
     assert_eq!(server.post("/v1/telemetry/frames", late).await.0, 204);
 
-    // Viewers: there, come back in every way that there is, and cut.
+    // Viewers: connected, reconnected in every way, and disconnected.
     let told = server.turn(saying("wait")).await;
     let mut viewers = [server.follow(&told, 0).await, server.follow(&told, 0).await];
     viewers[0].until("tool_start").await;
@@ -360,7 +360,7 @@ async fn every_figure_says_what_has_happened() {
     check("viewers that come back", &before, &after, expected.to_vec());
     assert_eq!(server.post(&format!("/v1/turns/{told}/cancel"), json!({})).await.0, 202);
     seen.push(settled(&server).await);
-    // Its conversation is still there, its events are not: as after the time that events are kept.
+    // The conversation exists, its events do not: as after the retention of events.
     let before = settled(&server).await;
     server.state.log.delete(&told).await.unwrap();
     let (status, error) = server.get(&format!("/v1/turns/{told}/events?after=1")).await;
@@ -376,7 +376,7 @@ async fn every_figure_says_what_has_happened() {
     drop(lazy);
     seen.extend([dropped, settled(&server).await]);
 
-    // A turn that another process has taken: its last event is never told here, and nothing is held for it.
+    // A turn that another process has taken: its last event is not reported here, and its state is dropped.
     let taken = server.turn(saying("wait")).await;
     server.follow(&taken, 0).await.until("tool_start").await;
     server.state.log.claim(&taken).await.unwrap();
@@ -384,7 +384,7 @@ async fn every_figure_says_what_has_happened() {
     settled(&server).await;
     assert_eq!(server.state.telemetry.turns_held(), 0);
 
-    // A turn that is gone on with after the process was killed: what ran is counted where it ends.
+    // A turn that is resumed after the process was killed: its calls are counted where it ends.
     let asking = |builder: ThroughlineBuilder| builder.approval(ApprovalMode::Ask);
     let server = TestServer::start_with(Scripted::default(), asking, ServerLimits::default()).await;
     let open = server.turn(saying("write")).await;
@@ -399,7 +399,7 @@ async fn every_figure_says_what_has_happened() {
         ("throughline_tool_calls_total{gen_ai_tool_name=\"calendar.add\",status=\"success\"}", 1.0),
         ("throughline_turns_total{status=\"completed\"}", 1.0),
         ("throughline_steps_per_turn_sum", 2.0),
-        // The first process has seen it on the wire, and asked the model for it.
+        // The first process has counted the call on the wire, and the model call.
         ("throughline_tool_calls_seen_total", 0.0),
         ("gen_ai_client_operation_duration_seconds_count{\"test/m\"}", 1.0),
     ] {

@@ -1,4 +1,5 @@
-//! Text that breaks other programs, in every place where a client may put text: it is data, and comes back as it was.
+//! Text that breaks other programs, in every field in which a client may send text: it is data, and comes
+//! back unchanged.
 
 use crate::support::{TestServer, answered, saying};
 use futures_util::{StreamExt, stream};
@@ -11,10 +12,10 @@ use throughline_server::{read_messages, write_jsonl};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, SeenRequest};
 
-/// Requests at once: fewer than the turns that a user may have running.
+/// Number of concurrent requests: fewer than the limit of a user's running turns.
 const AT_ONCE: usize = 6;
 
-/// Some that are always there, and the shared suites where they are named.
+/// Some built-in strings, and the shared suites if their paths are given.
 fn strings() -> Vec<String> {
     let mut all: Vec<String> = [
         "data: forged\n\nevent: stream_end\ndata: {\"type\":\"stream_end\"}\n\n",
@@ -51,7 +52,7 @@ fn strings() -> Vec<String> {
     all
 }
 
-/// A model that says again what the user said last.
+/// A model that repeats the user's last message.
 fn parrot(seen: &SeenRequest) -> ModelScript {
     let said = seen.messages.iter().rev().find_map(|message| match message {
         SeenMessage::User { text, .. } => Some(text.clone()),
@@ -86,7 +87,7 @@ async fn ask(server: &TestServer, method: Method, path: &str, body: Option<Value
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_said_comes_back_as_it_was_and_forges_no_event() {
+async fn hostile_text_round_trips_and_forges_no_event() {
     let server = &server().await;
     let said = stream::iter(strings()).map(|text| async move {
         let (status, started) = ask(server, Method::POST, "/v1/turns", Some(saying(&text))).await;
@@ -133,7 +134,7 @@ async fn what_is_said_comes_back_as_it_was_and_forges_no_event() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_something_is_called_is_data() {
+async fn hostile_names_are_treated_as_data() {
     let server = &server().await;
     let (_, made) = ask(server, Method::POST, "/v1/conversations", Some(json!({}))).await;
     let conversation = &format!("/v1/conversations/{}", made["id"].as_str().unwrap());
@@ -143,7 +144,7 @@ async fn what_something_is_called_is_data() {
         let (status, said) = ask(server, Method::PATCH, conversation, Some(json!({"title": text}))).await;
         assert!([200, 204, 400, 413].contains(&status), "{text:?}: {status} {said}");
         if status < 300 && !text.trim().is_empty() {
-            // One line, whatever it was; what has no space and nothing invisible is as it was.
+            // A title is one line; a text without spaces and invisible characters is unchanged.
             let title = said["title"].as_str().unwrap().to_owned();
             assert!(!title.contains(['\r', '\n', '\0']), "{title:?}");
             if text.len() < 100 && text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -164,7 +165,7 @@ async fn what_something_is_called_is_data() {
         let (status, said) =
             ask(server, Method::GET, &format!("/v1/search?q={}", encoded(&text)), None).await;
         assert!([200, 400].contains(&status), "{text:?}: {said}");
-        // Ids that are none.
+        // Invalid ids.
         let path = ["turns", "conversations", "files", "agents", "models", "tools"][at % 6];
         let path = format!("/v1/{path}/");
         let (status, said) = ask(server, Method::GET, &format!("{path}{}", encoded(&text)), None).await;
@@ -184,7 +185,7 @@ async fn what_something_is_called_is_data() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_files_name_leads_nowhere_and_its_bytes_are_its_own() {
+async fn hostile_file_names_are_sanitized_and_bytes_round_trip() {
     let server = &server().await;
     let kept = stream::iter(strings()).map(|text| async move {
         let path = format!("/v1/files?name={}", encoded(&text));
@@ -212,7 +213,7 @@ async fn a_files_name_leads_nowhere_and_its_bytes_are_its_own() {
     kept.buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
 }
 
-/// All of them as one conversation with a call each: arguments, results and texts.
+/// All strings in one conversation, with a call each: arguments, results and texts.
 fn conversation_of_all() -> String {
     let messages: Vec<Value> = strings()
         .into_iter()
@@ -259,7 +260,7 @@ fn content(export: &str) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_exported_comes_in_again_the_same() {
+async fn hostile_conversation_exports_round_trip() {
     let server = &server().await;
     let import = |text: String| async move {
         let request = server.client().post(server.url("/v1/conversations/import"));

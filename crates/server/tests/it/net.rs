@@ -44,7 +44,7 @@ async fn send_raw(server: &Gated, bytes: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_go_on_is_not_waited_for() {
+async fn stalled_clients_time_out() {
     let server = Gated::start(silent(), &hasty()).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     for head in [
@@ -74,17 +74,17 @@ async fn a_client_that_does_not_go_on_is_not_waited_for() {
 }
 
 #[tokio::test]
-async fn what_is_too_large_is_refused_with_the_limits_name() {
+async fn oversized_requests_are_rejected_with_the_limit_name() {
     let server = Gated::start(silent(), &narrow()).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let headers = [("Authorization", bearer.as_str()), JSON];
-    // Said beforehand: refused unread, also without a key.
+    // With a declared length: refused unread, also without a key.
     for headers in [&headers[..], &[JSON]] {
         let answer = server.ask("POST", "/v1/turns", headers, &" ".repeat((64 << 10) + 1)).await;
         assert_eq!((answer.status, answer.code().as_str()), (413, "body_bytes_max"), "{answer:?}");
     }
-    // Not said beforehand.
+    // Without a declared length.
     let chunk = "x".repeat(32 << 10);
     let chunks: String = (0..3).map(|_| format!("{:x}\r\n{chunk}\r\n", chunk.len())).collect();
     let said = server
@@ -120,7 +120,7 @@ async fn what_is_too_large_is_refused_with_the_limits_name() {
 
 /// Python's `http.client` and others read nothing before they have written everything.
 #[tokio::test]
-async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
+async fn rejected_upload_is_drained_so_the_client_reads_the_reason() {
     let server = Gated::start(silent(), &settings()).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
@@ -138,7 +138,7 @@ async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
         let answer = server.ask("POST", path, &[("Authorization", key), JSON], body).await;
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}: {answer:?}");
         if code == "chat_body_bytes_max" {
-            // Of so much text the beginning is enough to be refused.
+            // Text of this size is refused before its end.
             continue;
         }
         let chunked = format!(
@@ -150,7 +150,7 @@ async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
         let answer = Answer::of(&server.raw(&chunked).await);
         assert_eq!((answer.status, answer.code().as_str()), (status, code), "{path}, chunked: {answer:?}");
     }
-    // The connection goes on where the refused body ends.
+    // The connection can be used after the refused body.
     let refused = &large[..20 << 20];
     let both = format!(
         "POST /v1/turns HTTP/1.1\r\nHost: {0}\r\nAuthorization: {bearer}\r\nContent-Length: {1}\r\n\r\n{refused}\
@@ -160,7 +160,7 @@ async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
     );
     let said = server.raw(&both).await;
     assert!(said.starts_with("HTTP/1.1 413") && said.contains("HTTP/1.1 200"), "{said}");
-    // Who waits to be told to send it is not told to.
+    // A client that waits for `100 Continue` does not get it.
     let head = format!(
         "POST /v1/turns HTTP/1.1\r\nHost: {}\r\nAuthorization: {bearer}\r\nContent-Length: {}\r\n\
          Connection: close\r\nExpect: 100-continue\r\n\r\n",
@@ -172,7 +172,7 @@ async fn a_client_that_writes_its_request_whole_reads_why_it_was_refused() {
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_takes_its_connection_with_it_and_nothing_else() {
+async fn handler_panic_closes_only_its_connection() {
     async fn panics() -> &'static str {
         panic!("as it was asked to")
     }
@@ -190,7 +190,7 @@ async fn a_handler_that_panics_takes_its_connection_with_it_and_nothing_else() {
         socket.write_all(request.as_bytes()).await.unwrap();
         tokio::time::timeout(support::PATIENCE, read_all(&mut socket)).await.expect("an answer or an end")
     };
-    // There is one place: a panic gives it back.
+    // There is one permit: a panic releases it.
     for _ in 0..3 {
         assert_eq!(ask("/boom").await, "");
         assert!(ask("/").await.ends_with("well"));
@@ -200,7 +200,7 @@ async fn a_handler_that_panics_takes_its_connection_with_it_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn connections_over_the_limit_wait_for_a_place() {
+async fn connections_over_the_limit_wait_for_a_free_slot() {
     let limits = ServerLimits { connections_max: 2, ..ServerLimits::default() };
     let server = Gated::start(silent(), &ServerSettings { limits, ..settings() }).await;
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
@@ -228,7 +228,7 @@ async fn read_to_brace(socket: &mut TcpStream) -> String {
     read
 }
 
-/// Below the ports that a system gives to whoever wants any: when it is free again, nobody else has it.
+/// An address below the range of ephemeral ports, so that no other program gets it in the meantime.
 fn own_address() -> SocketAddr {
     let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
     let mut addresses = (first..32_000).map(|port| SocketAddr::from(([127, 0, 0, 1], port)));
@@ -236,7 +236,7 @@ fn own_address() -> SocketAddr {
 }
 
 #[tokio::test]
-async fn it_stops_accepting_drains_and_closes_what_is_idle() {
+async fn shutdown_stops_accepting_drains_and_closes_idle() {
     let (drain, drained) = oneshot::channel::<()>();
     let wait = async move { drained.await.unwrap_or(()) };
     let again = ServerSettings { listen: own_address(), ..settings() };
@@ -246,7 +246,7 @@ async fn it_stops_accepting_drains_and_closes_what_is_idle() {
     idle.write_all(request.as_bytes()).await.unwrap();
     assert!(read_to_brace(&mut idle).await.starts_with("HTTP/1.1 200"));
     server.wish.send(()).await.unwrap();
-    // The port is free, which is how its end is seen.
+    // The port is free, which shows that the server has ended.
     support::eventually("the port is free", async || match HttpServer::bind(&again) {
         Ok(_) => true,
         Err(error) => {
@@ -271,7 +271,7 @@ async fn it_stops_accepting_drains_and_closes_what_is_idle() {
 }
 
 #[tokio::test]
-async fn a_second_wish_ends_it_at_once() {
+async fn second_shutdown_signal_aborts_the_drain() {
     let mut server = Gated::start_draining(silent(), &settings(), std::future::pending()).await;
     server.wish.send(()).await.unwrap();
     server.wish.send(()).await.unwrap();
@@ -290,7 +290,7 @@ fn refused(settings: &ServerSettings) -> BindError {
 }
 
 #[tokio::test]
-async fn it_says_why_it_cannot_listen_and_what_helps() {
+async fn bind_errors_name_the_reason_and_a_remedy() {
     let open = ServerSettings { listen: ([0, 0, 0, 0], 0).into(), auth: AuthMode::Off, ..settings() };
     let error = refused(&open);
     assert!(matches!(error, BindError::PublicWithoutKeys { .. }), "{error}");
@@ -311,9 +311,9 @@ async fn it_says_why_it_cannot_listen_and_what_helps() {
     assert!(everywhere.is_ok(), "with keys it may");
 }
 
-// Somebody who holds the port is dying: seen once right after `kill -9`.
+// The port is still held by a dying process: seen right after `kill -9`.
 #[tokio::test(start_paused = true)]
-async fn a_port_that_is_freed_within_a_second_is_taken_and_one_that_is_not_is_refused() {
+async fn bind_retry_takes_a_freed_port_and_gives_up_in_time() {
     let holder = HttpServer::bind(&settings()).unwrap();
     let same = ServerSettings { listen: holder.address(), ..settings() };
     let (began, freed_after) = (tokio::time::Instant::now(), BIND_RETRY_FOR - Duration::from_millis(50));
@@ -354,14 +354,14 @@ mod tls {
     }
 
     #[tokio::test]
-    async fn https_is_spoken_and_a_new_certificate_taken() {
+    async fn https_is_served_and_a_new_certificate_reloaded() {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let (files, first) = write(folder.path(), "localhost");
         let server = Gated::start(silent(), &ServerSettings { tls: Some(files), ..settings() }).await;
         let answer = get(&server, &first).await.unwrap();
         assert_eq!((answer.status().as_u16(), answer.version()), (200, http::Version::HTTP_2));
-        // Who speaks no TLS gets nothing.
+        // A client without TLS gets no answer.
         let said = server.raw("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
         assert!(!said.contains("HTTP/1.1"), "{said}");
         let (_, second) = write(folder.path(), "localhost");
@@ -371,7 +371,7 @@ mod tls {
     }
 
     #[tokio::test]
-    async fn a_certificate_that_cannot_be_used_is_said_with_its_file() {
+    async fn certificate_errors_name_the_file() {
         let folder = tempfile::tempdir().unwrap();
         let (files, _) = write(folder.path(), "localhost");
         let with = |files: &TlsSection| {
@@ -417,7 +417,7 @@ fn large_chat(server: &Gated, bearer: &str, length: &str) -> String {
 }
 
 #[tokio::test]
-async fn large_chats_of_a_key_wait_for_each_other_and_small_ones_for_none() {
+async fn large_chats_are_limited_per_key_and_small_ones_are_not() {
     let limits = ServerLimits {
         large_bodies_bytes_per_key_max: 3 << 20,
         large_body_wait_ms_max: 200,

@@ -10,7 +10,7 @@ use throughline::config::ServerLimits;
 use throughline_store::PostgresSettings;
 use throughline_testkit::{ModelScript, ScriptQueue};
 
-/// A server in a database of its own; `None`: there is no PostgreSQL here.
+/// A server on a new database; `None` if PostgreSQL is not available.
 async fn server(scripts: impl IntoIterator<Item = ModelScript>) -> Option<(TestServer, Arc<Cluster>)> {
     let cluster = Cluster::shared()?;
     // After a restart the new process takes over when the lease of the old one has ended.
@@ -35,7 +35,7 @@ async fn approve(server: &TestServer, turn: &str, question: &Value) {
 }
 
 #[tokio::test]
-async fn a_turn_goes_on_in_another_process_and_its_viewer_where_it_was() {
+async fn turn_and_viewer_continue_in_another_process() {
     let Some((server, _cluster)) = server(noting()).await else { return };
     let (status, started) = server.post("/v1/turns", saying("Hi")).await;
     assert_eq!(status, 201, "{started}");
@@ -62,7 +62,7 @@ async fn a_turn_goes_on_in_another_process_and_its_viewer_where_it_was() {
 }
 
 #[tokio::test]
-async fn conversations_files_and_traveling_are_the_same_there() {
+async fn conversations_files_export_and_import_work() {
     let scripts = [
         ModelScript::new().say("A cat."),
         ModelScript::new().say("Still a cat."),
@@ -114,7 +114,7 @@ async fn conversations_files_and_traveling_are_the_same_there() {
 }
 
 #[tokio::test]
-async fn chat_clients_and_keys_of_requests_find_what_they_find_elsewhere() {
+async fn chat_completions_and_idempotency_keys_work() {
     let Some((server, _cluster)) =
         server([ModelScript::new().say("Hello."), ModelScript::new().say("Hi.")]).await
     else {
@@ -132,7 +132,7 @@ async fn chat_clients_and_keys_of_requests_find_what_they_find_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_search_whose_client_leaves_is_cancelled_and_others_go_on_meanwhile() {
+async fn search_is_cancelled_when_its_client_disconnects() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     let (_, database) = url.rsplit_once('/').unwrap();

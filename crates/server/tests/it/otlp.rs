@@ -16,7 +16,7 @@ use throughline_testkit::{ModelScript, SeenRequest};
 
 /// Time for sending the rest at the end.
 const BOUND: Duration = Duration::from_secs(30);
-/// A span of whoever asks, which is kept.
+/// A sampled span of the caller.
 const ASKING: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
 const LOG: &str = r#"
@@ -41,7 +41,7 @@ fn trace(content: ContentCapture) -> TurnTrace {
 }
 
 #[test]
-fn a_turn_is_a_tree_of_spans() {
+fn turn_is_a_tree_of_spans_with_opt_in_content() {
     let TurnTrace { root, children, .. } = trace(ContentCapture::Omitted);
     assert_eq!((root.name.as_str(), root.kind), ("invoke_agent default", SpanKind::Internal));
     assert_eq!((root.start, root.end), (1_700_000_000_000, 1_700_000_000_200));
@@ -67,7 +67,7 @@ fn a_turn_is_a_tree_of_spans() {
 }
 
 #[tokio::test]
-async fn a_collector_receives_the_tree_without_secrets() {
+async fn exported_spans_form_a_tree_without_secrets() {
     let collector = Collector::start(Habit::Takes);
     let redaction = Arc::new(Redaction::new(["canary-secret".to_owned()]));
     let otlp =
@@ -106,7 +106,7 @@ async fn a_collector_receives_the_tree_without_secrets() {
 }
 
 #[test]
-fn a_span_holds_no_more_of_a_text_than_it_may() {
+fn span_text_is_truncated_at_its_limit() {
     let long = "界".repeat(SPAN_CONTENT_BYTES_MAX);
     let (mut fold, mut spans, mut found) = (
         TelemetryFold::new(ContentCapture::Captured),
@@ -128,7 +128,7 @@ fn a_span_holds_no_more_of_a_text_than_it_may() {
     assert!((SPAN_CONTENT_BYTES_MAX - 3..=SPAN_CONTENT_BYTES_MAX).contains(&longest), "{longest}");
 }
 
-/// Calls a tool, then says so.
+/// A model that calls a tool, and then reports it.
 fn looks(seen: &SeenRequest) -> ModelScript {
     match seen.step() {
         1 if seen.user_text() == "write" => ModelScript::new().call("calendar_add", json!({"title": "tea"})),
@@ -158,7 +158,7 @@ fn root(spans: &[Span]) -> &Span {
 }
 
 #[tokio::test]
-async fn a_turn_is_a_child_of_the_span_that_asked_for_it() {
+async fn turn_span_is_a_child_of_the_request_traceparent() {
     let collector = Collector::start(Habit::Takes);
     let (server, otlp) = traced(&collector).await;
     let chat = json!({"model": "default", "stream": true, "messages": [{"role": "user", "content": "Hi"}]});
@@ -178,7 +178,7 @@ async fn a_turn_is_a_child_of_the_span_that_asked_for_it() {
         let said = request.send().await.unwrap().text().await.unwrap();
         assert!(said.contains("sunny"), "{said}");
         if header == Some(unsampled.as_str()) {
-            // Whoever asks does not keep this trace: the next one comes without it.
+            // The caller does not sample this trace: the next one follows without it.
             continue;
         }
         let spans = sent(&server, &otlp, &collector).await;
@@ -197,7 +197,7 @@ async fn a_turn_is_a_child_of_the_span_that_asked_for_it() {
 }
 
 #[tokio::test]
-async fn a_turn_that_another_process_goes_on_with_is_one_trace() {
+async fn resumed_turn_is_one_trace() {
     let collector = Collector::start(Habit::Takes);
     let (server, otlp) = traced(&collector).await;
     let begun =
@@ -224,9 +224,9 @@ async fn a_turn_that_another_process_goes_on_with_is_one_trace() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_away_or_says_nothing_slows_nobody() {
+async fn unreachable_collector_does_not_block_exports() {
     let silent = Collector::start(Habit::Silent);
-    // A port that nobody listens at any more.
+    // A closed port.
     let away = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for endpoint in [format!("{}/v1/traces", silent.url()), format!("http://{away}/v1/traces")] {
         let otlp = Arc::new(OtlpExporter::new(Some(endpoint.clone()), Arc::default()).expect("an address"));
@@ -235,7 +235,8 @@ async fn a_collector_that_is_away_or_says_nothing_slows_nobody() {
         for _ in 0..1_500 {
             otlp.export(trace(ContentCapture::Omitted));
         }
-        // Whoever waited for the collector would do so for 10 s at each that the queue has no room for, which is hours.
+        // A server that waited for the collector would need 10 s for each span that does not fit into the
+        // queue, hours in total.
         assert!(exported.elapsed() < Duration::from_mins(2), "{endpoint}: {:?}", exported.elapsed());
         let watch = {
             let otlp = otlp.clone();

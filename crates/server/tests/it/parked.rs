@@ -1,4 +1,5 @@
-//! Turns that wait for a person or a client alone are parked: they lock nobody out, and there are not too many of them.
+//! Turns that only wait for a person or a client are parked: they block no other turns, and their number is
+//! limited.
 
 use crate::house::House;
 use crate::support::check_stream::{Answer, check_stream};
@@ -13,7 +14,8 @@ use throughline::{ApprovalMode, ThroughlineBuilder};
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, ScriptMove, SeenRequest};
 
-/// Asks the client for its clock if it is asked for the time; says when it got it; stalls if it is asked to.
+/// A model that calls the client's clock if it is asked for the time, reports the result, and stalls on
+/// request.
 fn clockmaker(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
         Some(SeenMessage::User { text, .. }) if text == "Time?" => {
@@ -46,7 +48,7 @@ async fn post(server: &TestServer, body: Value) -> reqwest::Response {
     server.client().post(server.url("/v1/chat/completions")).json(&body).send().await.unwrap()
 }
 
-/// One whole answer, and the turn behind it.
+/// One whole answer, and its turn.
 async fn answer(server: &TestServer, messages: Value) -> (String, Answer) {
     let response = post(server, chat(messages)).await;
     let (status, headers) = (response.status(), response.headers().clone());
@@ -91,7 +93,7 @@ async fn end_of(server: &TestServer, turn: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn twelve_calls_that_nobody_answers_lock_nobody_out() {
+async fn parked_turns_do_not_count_as_running() {
     let server = serve(ServerLimits::default()).await;
     let mut parked = Vec::new();
     for _ in 0..12 {
@@ -113,14 +115,14 @@ async fn twelve_calls_that_nobody_answers_lock_nobody_out() {
     assert_eq!(server.post(&format!("/v1/turns/{first}/cancel"), json!({})).await.0, 202);
     assert_eq!(end_of(&server, first).await.0, "cancelled");
 
-    // Each of the others goes on where it was.
+    // Each of the others continues from its state.
     let (turn, asked) = &parked[11];
     let (went_on, answer) = answer(&server, with_result(asked, "12:30")).await;
     assert_eq!((&went_on, answer.content.as_str()), (turn, "It is 12:30."));
 }
 
 #[tokio::test]
-async fn the_oldest_of_too_many_is_ended_and_its_client_is_answered_by_a_new_turn() {
+async fn oldest_parked_turn_over_the_limit_is_cancelled() {
     let limits = ServerLimits { parked_turns_per_key_max: 2, ..ServerLimits::default() };
     let server = serve(limits).await;
     let (oldest, asked) = unanswered(&server).await;
@@ -142,7 +144,7 @@ async fn the_oldest_of_too_many_is_ended_and_its_client_is_answered_by_a_new_tur
 }
 
 #[tokio::test]
-async fn turns_that_hold_much_text_make_room_sooner() {
+async fn parked_text_bytes_are_limited_per_key() {
     let limits = ServerLimits { parked_text_bytes_per_key_max: 50_000, ..ServerLimits::default() };
     let server = serve(limits).await;
     let long = async |bytes: usize| {
@@ -156,7 +158,7 @@ async fn turns_that_hold_much_text_make_room_sooner() {
     let (status, notice) = end_of(&server, &one).await;
     assert_eq!(status, "cancelled");
     assert!(notice.contains("parked_text_bytes_per_key_max"), "{notice}");
-    // One of these takes the place of several.
+    // One of these replaces several.
     let (three, asked) = long(1_000).await;
     let (four, _) = long(49_000).await;
     for ended in [&two, &three] {
@@ -169,7 +171,7 @@ async fn turns_that_hold_much_text_make_room_sooner() {
 }
 
 #[tokio::test]
-async fn a_turn_that_goes_on_counts_again() {
+async fn continued_turn_counts_as_running_again() {
     let limits = ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() };
     let server = serve(limits).await;
     let (_, one) = unanswered(&server).await;
@@ -181,7 +183,7 @@ async fn a_turn_that_goes_on_counts_again() {
         assert_eq!(response.status(), 429);
         assert_eq!(response.json::<Value>().await.unwrap()["error"]["code"], "too_many_turns");
     }
-    // The refused one still waits, and goes on when there is room.
+    // The refused one still waits, and continues when there is room.
     let turn = running.headers()["throughline-turn-id"].to_str().unwrap().to_owned();
     drop(running);
     assert_eq!(end_of(&server, &turn).await.0, "cancelled");
@@ -191,7 +193,7 @@ async fn a_turn_that_goes_on_counts_again() {
 }
 
 #[tokio::test]
-async fn a_turn_that_somebody_else_answers_counts_again() {
+async fn turn_answered_over_the_api_counts_as_running_again() {
     let limits = ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() };
     let server = serve(limits).await;
     let (turn, _) = unanswered(&server).await;
@@ -205,13 +207,13 @@ async fn a_turn_that_somebody_else_answers_counts_again() {
 }
 
 #[tokio::test]
-async fn of_many_turns_at_once_no_more_run_than_may() {
+async fn concurrent_starts_do_not_exceed_the_running_limit() {
     let server = serve(ServerLimits::default()).await;
     let turns_max = ServerLimits::default().turns_per_key_max as usize;
     let starts = join_all((0..12).map(|_| server.post("/v1/turns", support::saying("Wait")))).await;
     let count = |status: u16| starts.iter().filter(|(given, _)| *given == status).count();
     assert_eq!((count(201), count(429)), (turns_max, 12 - turns_max), "{starts:?}");
-    // A place that was kept in vain is given back.
+    // A slot that was reserved and not used is released.
     let (_, open) = server.get("/v1/turns").await;
     let turn = open["items"][0]["turn_id"].as_str().unwrap().to_owned();
     server.post(&format!("/v1/turns/{turn}/cancel"), json!({})).await;
@@ -224,7 +226,7 @@ async fn of_many_turns_at_once_no_more_run_than_may() {
 }
 
 #[tokio::test]
-async fn a_server_that_stops_does_not_wait_for_parked_turns() {
+async fn drain_does_not_wait_for_parked_turns() {
     let server = serve(ServerLimits::default()).await;
     let (turn, asked) = unanswered(&server).await;
     // Longer than a test may take.
@@ -236,7 +238,7 @@ async fn a_server_that_stops_does_not_wait_for_parked_turns() {
 }
 
 #[tokio::test]
-async fn parked_turns_are_parked_after_a_restart() {
+async fn parked_turns_stay_parked_after_a_restart() {
     let limits =
         ServerLimits { turns_per_key_max: 2, parked_turns_per_key_max: 3, ..ServerLimits::default() };
     let server = serve(limits).await;
@@ -260,7 +262,7 @@ async fn parked_turns_are_parked_after_a_restart() {
 
 // --- waits of every route ---
 
-/// As [`clockmaker`], and with notes that ask first, and a form that asks while it runs.
+/// As [`clockmaker`], and with notes that need approval, and a tool with an elicitation.
 fn asker(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
         Some(SeenMessage::User { text, .. }) if text == "Note" => {
@@ -305,7 +307,7 @@ fn turn_with(text: &str, more: Value) -> Value {
     body
 }
 
-/// A turn of its own, which asks about a note; its id and its question.
+/// A standalone turn with a question about a note; its id and its question.
 async fn asking_turn(server: &TestServer, more: Value) -> (String, Value) {
     let (status, started) = server.post("/v1/turns", turn_with("Note", more)).await;
     assert_eq!(status, 201, "{started}");
@@ -324,7 +326,7 @@ async fn all_wait(server: &TestServer, count: usize) {
 }
 
 #[tokio::test]
-async fn turns_that_wait_on_any_route_cost_a_working_client_nothing() {
+async fn waiting_turns_of_every_api_do_not_count_as_running() {
     let limits = ServerLimits::default();
     assert_eq!((limits.turns_per_key_max, limits.parked_turns_per_key_max), (8, 64));
     let server = serve_asking(limits).await;
@@ -341,7 +343,7 @@ async fn turns_that_wait_on_any_route_cost_a_working_client_nothing() {
         let asked = post(&server, body(json!({"model": "default:text"}))).await.text().await.unwrap();
         assert!(asked.contains("tlq_"), "{asked}");
         streams.push(post(&server, body(json!({"throughline": {"approval": "ask"}}))).await);
-        // Turns that stand alone, in a conversation, over a socket, in manual mode; and one whose tool asks.
+        // Standalone turns, in a conversation, over a socket, in manual mode; and one with an elicitation.
         asking_turn(&server, json!({"conversation_id": null})).await;
         asking_turn(&server, json!({})).await;
         socket.send(json!({"op": "start", "input": [{"type": "text", "text": "Note"}]})).await;
@@ -350,7 +352,7 @@ async fn turns_that_wait_on_any_route_cost_a_working_client_nothing() {
         assert_eq!(server.post("/v1/turns", support::saying("Form")).await.0, 201);
         all_wait(&server, 8 * round).await;
     }
-    // Beside them all, who works works on.
+    // With all of them open, an active client is not affected.
     for _ in 0..3 {
         assert_eq!(answer(&server, user("Hi")).await.1.content, "Hello.");
         assert_eq!(server.post("/v1/turns", support::saying("Hi")).await.0, 201);
@@ -361,7 +363,7 @@ async fn turns_that_wait_on_any_route_cost_a_working_client_nothing() {
 }
 
 #[tokio::test]
-async fn a_turn_that_is_answered_counts_again() {
+async fn approved_parked_turn_completes_and_the_other_is_cancelled() {
     let limits = ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() };
     let server = serve_asking(limits).await;
     let (turn, asked) = asking_turn(&server, json!({})).await;
@@ -375,13 +377,13 @@ async fn a_turn_that_is_answered_counts_again() {
     assert_eq!(server.post(&path, json!({"decision": "approve"})).await.0, 200);
     assert_eq!(server.follow(&turn, 0).await.rest().await.last().unwrap().data["status"], "completed");
     eventually("one is left", async || open_turns(&server).await.len() == 1).await;
-    // It can be stopped, and is gone then.
+    // A cancelled turn is removed immediately.
     assert_eq!(server.post(&format!("/v1/turns/{other}/cancel"), json!({})).await.0, 202);
     eventually("none is left", async || open_turns(&server).await.is_empty()).await;
 }
 
 #[tokio::test]
-async fn a_turn_that_is_answered_and_then_waits_for_a_client_is_parked_again() {
+async fn approved_turn_waiting_for_a_client_is_parked_again() {
     let server = serve_asking(ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() }).await;
     let tools = json!({"tools": [{"name": "client.press", "effect": "write"}]});
     let declared =
@@ -406,7 +408,7 @@ async fn a_turn_that_is_answered_and_then_waits_for_a_client_is_parked_again() {
 }
 
 #[tokio::test]
-async fn where_too_many_wait_a_clients_call_goes_first_and_a_persons_question_never() {
+async fn limit_cancels_parked_client_calls_before_approvals() {
     let limits = ServerLimits { parked_turns_per_key_max: 2, ..ServerLimits::default() };
     let server = serve_asking(limits).await;
     let (first, _) = asking_turn(&server, json!({})).await;
@@ -421,7 +423,7 @@ async fn where_too_many_wait_a_clients_call_goes_first_and_a_persons_question_ne
 }
 
 #[tokio::test]
-async fn where_persons_questions_fill_a_limit_the_newest_turn_gives_way() {
+async fn newest_turn_yields_if_approvals_fill_the_limit() {
     let by_count = ServerLimits { parked_turns_per_key_max: 2, ..ServerLimits::default() };
     let by_text = ServerLimits { parked_text_bytes_per_key_max: 50_000, ..ServerLimits::default() };
     for (limits, limit, bytes) in
@@ -459,9 +461,9 @@ async fn where_persons_questions_fill_a_limit_the_newest_turn_gives_way() {
     }
 }
 
-/// Calls that nobody answers are as many as may wait at once, not for a moment more.
+/// Unanswered calls never exceed the limit of waiting turns, not even briefly.
 #[tokio::test]
-async fn a_turn_that_makes_room_is_gone_at_once() {
+async fn parked_turns_never_exceed_their_limit_for_long() {
     let limits = ServerLimits { parked_turns_per_key_max: 4, ..ServerLimits::default() };
     let server = serve(limits).await;
     for _ in 0..20 {
@@ -470,9 +472,9 @@ async fn a_turn_that_makes_room_is_gone_at_once() {
     }
 }
 
-/// The wait of a conversation's turn ends, truthfully, where somebody goes on without it.
+/// The wait of a conversation's turn ends truthfully if the user continues without it.
 #[tokio::test]
-async fn a_conversation_says_what_it_waits_for_and_a_new_turn_ends_the_wait() {
+async fn waits_for_is_reported_and_a_new_turn_ends_the_wait() {
     let house = House::around(serve_asking(ServerLimits::default()).await, ServerSettings::default()).await;
     let server = &house.inner;
     house.done("POST", "/v1/users", json!({"name": "ada"})).await;
@@ -518,7 +520,7 @@ async fn a_conversation_says_what_it_waits_for_and_a_new_turn_ends_the_wait() {
 }
 
 #[tokio::test]
-async fn in_a_conversation_a_lone_yes_answers_the_question_of_its_last_answer() {
+async fn yes_in_a_conversation_answers_its_open_question() {
     let server = serve_asking(ServerLimits::default()).await;
     let (_, made) = server.post("/v1/conversations", json!({})).await;
     let conversation = made["id"].as_str().unwrap();
@@ -536,11 +538,11 @@ async fn in_a_conversation_a_lone_yes_answers_the_question_of_its_last_answer() 
         went_on.contains("**note.write** (text: milk): milk") && went_on.ends_with("It is milk."),
         "{went_on}"
     );
-    // Another question, and a message in place of an answer: a no, and its reason.
+    // Another question, and a message instead of an answer: a no, with the message as its reason.
     assert!(say("Note").await.contains("tlq_"));
     let denied = say("Hi").await;
     assert!(denied.contains("denied") && !denied.contains("): milk"), "{denied}");
-    // A call that nobody answers ends with the next message.
+    // An unanswered call ends with the next message.
     let body = json!({"model": "default", "stream": true, "messages": user("Time?"),
         "tools": [{"type": "function", "function": {"name": "local_time", "parameters": {"type": "object"}}}],
         "throughline": {"conversation_id": conversation}});

@@ -26,7 +26,7 @@ type Asked = (String, Option<String>, Value);
 #[derive(Clone)]
 struct Raw {
     sent: Sent,
-    /// Told when a stream is given up.
+    /// Notified when a stream is dropped.
     gone: mpsc::UnboundedSender<()>,
 }
 
@@ -96,7 +96,7 @@ async fn server() -> (TestServer, Sent, mpsc::UnboundedReceiver<()>) {
 }
 
 #[tokio::test]
-async fn a_request_goes_on_as_it_is_and_its_answer_comes_back() {
+async fn request_and_response_are_forwarded_unchanged() {
     let (server, sent, _told) = server().await;
     // Clients that choose how tools are shown by the address send these there, too.
     for path in [
@@ -123,7 +123,7 @@ async fn a_request_goes_on_as_it_is_and_its_answer_comes_back() {
 }
 
 #[tokio::test]
-async fn what_the_upstream_refuses_keeps_its_class_and_shows_no_key() {
+async fn upstream_errors_keep_their_class_and_leak_no_key() {
     let (server, _sent, _told) = server().await;
     for (model, status, code, retry_after) in [
         ("raw/busy", 429, "rate_limit_exceeded", Some("7")),
@@ -147,7 +147,7 @@ async fn what_the_upstream_refuses_keeps_its_class_and_shows_no_key() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_handed_on_is_refused_by_name() {
+async fn requests_that_cannot_be_forwarded_name_the_parameter() {
     let (server, sent, _told) = server().await;
     for (body, param) in [
         (json!({"input": "a"}), "model"),
@@ -165,9 +165,9 @@ async fn what_cannot_be_handed_on_is_refused_by_name() {
     assert!(sent.0.lock().unwrap().is_empty());
 }
 
-/// As a chat answers, whatever the base URL.
+/// The same error as in a chat, for any base URL.
 #[tokio::test]
-async fn an_unknown_model_is_the_same_error_everywhere() {
+async fn unknown_model_is_the_same_error_on_every_route() {
     let (server, sent, _told) = server().await;
     let mut errors = Vec::new();
     for base in ["/v1", "/render/details/v1"] {
@@ -183,7 +183,7 @@ async fn an_unknown_model_is_the_same_error_everywhere() {
 }
 
 #[tokio::test]
-async fn who_goes_away_ends_the_upstreams_stream() {
+async fn client_disconnect_ends_the_upstream_stream() {
     let (server, _sent, mut told) = server().await;
     let body = json!({"model": "raw/endless", "prompt": "Once", "stream": true});
     let mut response = server.client().post(server.url("/v1/completions")).json(&body).send().await.unwrap();

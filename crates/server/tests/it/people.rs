@@ -1,4 +1,4 @@
-//! Several people with keys of their own, over real sockets: what is one's is nobody else's, and limits hold.
+//! Several users with separate keys, over real sockets: their data are separate, and limits apply.
 
 use crate::house::{House, answers, walk_every_route};
 use crate::support::saying;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use throughline_testkit::{ModelScript, ScriptMove, ScriptQueue};
 
 #[tokio::test]
-async fn no_route_of_the_description_shows_or_changes_what_is_another_persons() {
+async fn no_route_exposes_another_users_resources() {
     let house = House::start(answers(8)).await;
     for name in ["ann", "bob"] {
         house.done("POST", "/v1/users", json!({"name": name, "is_admin": name == "ann"})).await;
@@ -17,7 +17,7 @@ async fn no_route_of_the_description_shows_or_changes_what_is_another_persons() 
 }
 
 #[tokio::test]
-async fn people_are_added_changed_and_removed_and_their_keys_with_them() {
+async fn users_are_added_changed_and_removed_with_their_keys() {
     let house = House::start(answers(4)).await;
     let only = house.done("GET", "/v1/users", Value::Null).await;
     assert_eq!((only["items"].as_array().unwrap().len(), &only["items"][0]["name"]), (1, &json!("local")));
@@ -60,7 +60,7 @@ async fn people_are_added_changed_and_removed_and_their_keys_with_them() {
         assert_eq!(ask(method, path, body).await, (409, "first_user".to_owned()), "{method}");
     }
 
-    // What Bob said stays when he is removed, and is his again when he is back.
+    // Bob's data stay when he is removed, and are available again when he is restored.
     let key = house.key("bob", json!({})).await;
     house.turn(&key, "Mine").await;
     let removed = house.done("DELETE", "/v1/users/bob", Value::Null).await;
@@ -85,7 +85,7 @@ async fn people_are_added_changed_and_removed_and_their_keys_with_them() {
 }
 
 #[tokio::test]
-async fn a_turn_that_runs_is_cancelled_when_its_person_is_deleted() {
+async fn running_turn_is_cancelled_when_its_user_is_deleted() {
     let house = House::start(ScriptQueue::new([ModelScript::new().say("A").then(ScriptMove::Stall)])).await;
     house.done("POST", "/v1/users", json!({"name": "bob"})).await;
     let key = house.key("bob", json!({})).await;
@@ -95,7 +95,7 @@ async fn a_turn_that_runs_is_cancelled_when_its_person_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_person_and_a_key_may_use_so_much_and_are_told_when_it_is_free_again() {
+async fn usage_limits_per_user_and_key_report_free_at() {
     let house = House::start(answers(8)).await;
     house.done("POST", "/v1/users", json!({"name": "bob", "limits": {"turns_per_month_max": 3}})).await;
     let limited = house.key("bob", json!({"limits": {"turns_per_day_max": 1}})).await;
@@ -123,7 +123,7 @@ async fn a_person_and_a_key_may_use_so_much_and_are_told_when_it_is_free_again()
     let (_, me) = house.ask(&limited, "GET", "/v1/me", Value::Null).await;
     assert_eq!((&me["usage"]["turns_this_month"], &me["key_usage"]["turns_today"]), (&json!(3), &json!(1)));
     assert!(me["usage"]["tokens_today"].as_u64().unwrap() > 0, "{me}");
-    // The first person has no limits, and raising one holds at once.
+    // The first user has no limits, and a raised limit applies immediately.
     assert_eq!(house.turn(&house.admin, "Mine").await.0, 201);
     house.done("PATCH", "/v1/users/bob", json!({"limits": {"tokens_per_day_max": 1}})).await;
     let (status, said) = house.turn(&other, "Five").await;
@@ -133,7 +133,7 @@ async fn a_person_and_a_key_may_use_so_much_and_are_told_when_it_is_free_again()
 }
 
 #[tokio::test]
-async fn a_key_may_use_the_models_that_it_is_given() {
+async fn key_is_restricted_to_its_models() {
     let house = House::start(answers(8)).await;
     let ids = async |key: &str| {
         let (_, models) = house.ask(key, "GET", "/v1/models", Value::Null).await;
@@ -178,7 +178,7 @@ async fn a_key_may_use_the_models_that_it_is_given() {
 }
 
 #[tokio::test]
-async fn who_is_no_admin_makes_agents_of_their_own_with_the_scope_for_it() {
+async fn agents_scope_lets_users_manage_only_their_own_agents() {
     let house = House::start(answers(2)).await;
     for name in ["ann", "bob"] {
         house.done("POST", "/v1/users", json!({ "name": name })).await;
@@ -190,7 +190,7 @@ async fn who_is_no_admin_makes_agents_of_their_own_with_the_scope_for_it() {
     let (status, said) = house.ask(&chat, "POST", "/v1/agents", agent("mine")).await;
     assert_eq!((status, &said["error"]["code"]), (403, &json!("missing_scope")));
     assert_eq!(house.ask(&ann, "POST", "/v1/agents", agent("mine")).await.0, 201);
-    // The same name is another agent of another person, and nobody sees those of others.
+    // The same name is another agent of another user, and agents of others are not visible.
     assert_eq!(house.ask(&bob, "GET", "/v1/agents/mine", Value::Null).await.0, 404);
     assert_eq!(house.ask(&bob, "DELETE", "/v1/agents/mine", Value::Null).await.0, 404);
     assert_eq!(house.ask(&bob, "POST", "/v1/agents", agent("mine")).await.0, 201);
@@ -203,7 +203,7 @@ async fn who_is_no_admin_makes_agents_of_their_own_with_the_scope_for_it() {
         "any key of hers may use it"
     );
     assert_eq!(house.ask(&bob, "POST", "/v1/turns", turn).await.0, 400);
-    // Admins need nothing more, and `agents` opens nothing that is everybody's.
+    // Admins need no other scope, and `agents` gives no access to shared resources.
     assert_eq!(house.ask(&house.admin, "POST", "/v1/agents", agent("mine")).await.0, 201);
     assert_eq!(house.ask(&ann, "GET", "/v1/users", Value::Null).await.0, 403);
     let (_, me) = house.ask(&ann, "GET", "/v1/me", Value::Null).await;

@@ -13,7 +13,7 @@ async fn begun(house: &House, body: Value) -> reqwest::Response {
     request.json(&body).send().await.unwrap()
 }
 
-/// Every event of a measurement, by name.
+/// All events of a measurement, by name.
 async fn events(response: reqwest::Response) -> Vec<(String, Value)> {
     assert_eq!(response.status(), 200);
     let text = tokio::time::timeout(PATIENCE, response.text()).await.unwrap().unwrap();
@@ -27,7 +27,7 @@ async fn events(response: reqwest::Response) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn the_measurement_is_that_of_the_command_and_changes_nothing() {
+async fn probe_matches_the_library_and_changes_nothing() {
     let mut model = ScenarioRules::capable();
     model.quirks = vec![PlantedQuirk::ALL[0]];
     let house = House::start(model).await;
@@ -50,7 +50,7 @@ async fn the_measurement_is_that_of_the_command_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn one_at_a_time_and_its_client_ends_it() {
+async fn probes_run_one_at_a_time_and_end_with_their_client() {
     let stalls = || ModelScript::new().say("A").then(ScriptMove::Stall);
     let house = House::start(ScriptQueue::new((0..50).map(|_| stalls()))).await;
     let first = begun(&house, json!({"model": "m"})).await;
@@ -67,7 +67,7 @@ async fn one_at_a_time_and_its_client_ends_it() {
 }
 
 #[tokio::test]
-async fn who_is_no_admin_measures_nothing_and_mistakes_are_told() {
+async fn probe_requires_admin_and_validates_its_options() {
     let house = House::start(answers(0)).await;
     house.done("POST", "/v1/users", json!({"name": "bob"})).await;
     let bob = house.key("bob", json!({"scopes": ["chat", "tools", "agents"]})).await;
@@ -88,7 +88,7 @@ async fn who_is_no_admin_measures_nothing_and_mistakes_are_told() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_refuses_ends_the_measurement_with_the_reason() {
+async fn probe_of_a_refusing_upstream_ends_with_the_reason() {
     let refuses =
         ScenarioRules::parse("models = [\"m\"]\nkey = \"another\"\n[[rules]]\nthen = [{ say = \"x\" }]")
             .unwrap();

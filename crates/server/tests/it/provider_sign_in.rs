@@ -1,4 +1,5 @@
-//! Sign-in at a provider of OpenID Connect, against a small one: who comes in, and what does not let anybody in.
+//! Sign-in at an OpenID Connect provider, against a small one: who is admitted, and which sign-ins are
+//! refused.
 
 #![cfg(feature = "oidc")]
 
@@ -39,7 +40,7 @@ async fn key_of(browser: &Browser, house: &House) -> String {
 }
 
 #[tokio::test]
-async fn who_signs_in_at_the_provider_gets_a_key_of_their_browser() {
+async fn provider_sign_in_yields_a_browser_key() {
     let provider = FakeProvider::start().await;
     let house = house(oidc(&provider.issuer)).await;
     let (_, ways) = house.ask("tl_none", "GET", "/v1/sign-in", Value::Null).await;
@@ -63,7 +64,7 @@ async fn who_signs_in_at_the_provider_gets_a_key_of_their_browser() {
         let (_, me) = house.ask(key, "GET", "/v1/me", Value::Null).await;
         assert_eq!((&me["user"], &me["signed_in_by"]), (&json!("ann@example.com"), &json!("provider")));
         assert_eq!(house.turn(key, "Hello").await.0, 201);
-        // The link is used up, and no key, state or code stands in an address that is logged.
+        // The link is used up, and no logged address contains a key, state or code.
         assert_eq!(browser.exchange(&shown).await.0, 401);
         assert!(shown.way.iter().all(|url| !url.as_str().contains("tl_")), "{shown:?}");
     }
@@ -76,11 +77,12 @@ async fn who_signs_in_at_the_provider_gets_a_key_of_their_browser() {
 }
 
 #[tokio::test]
-async fn a_link_of_one_browser_signs_no_other_one_in() {
+async fn sign_in_link_and_callback_are_bound_to_their_browser() {
     let provider = FakeProvider::start().await;
     let house = house(oidc(&provider.issuer)).await;
     let (attacker, victim) = (Browser::new(), Browser::new());
-    // Somebody else's link would sign the victim in as them, and what the victim writes would be theirs.
+    // A link of the attacker would sign the victim in as the attacker, and the victim's messages would go to
+    // that account.
     let link = came_back(&attacker, &house).await;
     assert_eq!(victim.exchange(&link).await.1["error"]["code"], "sign_in");
     // The same with the address to which the provider sends the browser.
@@ -95,7 +97,7 @@ async fn a_link_of_one_browser_signs_no_other_one_in() {
 }
 
 #[tokio::test]
-async fn a_code_is_good_once_and_a_state_for_its_own_sign_in() {
+async fn sign_in_state_cannot_be_reused_or_forged() {
     let provider = FakeProvider::start().await;
     let house = house(oidc(&provider.issuer)).await;
     let browser = Browser::new();
@@ -116,7 +118,7 @@ async fn a_code_is_good_once_and_a_state_for_its_own_sign_in() {
 }
 
 #[tokio::test]
-async fn a_code_that_was_used_or_belongs_to_another_sign_in_is_refused_by_the_provider() {
+async fn code_of_another_sign_in_is_rejected_by_the_provider() {
     let provider = FakeProvider::start().await;
     let house = house(oidc(&provider.issuer)).await;
     let (one, two) = (Browser::new(), Browser::new());
@@ -135,7 +137,7 @@ async fn a_code_that_was_used_or_belongs_to_another_sign_in_is_refused_by_the_pr
 }
 
 #[tokio::test]
-async fn a_token_that_does_not_hold_lets_nobody_in() {
+async fn invalid_id_token_is_rejected_with_a_reason() {
     let provider = FakeProvider::start().await;
     let house = house(oidc(&provider.issuer)).await;
     for (fault, code, why) in [
@@ -164,7 +166,7 @@ async fn a_token_that_does_not_hold_lets_nobody_in() {
 }
 
 #[tokio::test]
-async fn keys_that_the_provider_has_changed_are_asked_for_once() {
+async fn rotated_provider_keys_are_fetched_once() {
     let provider = FakeProvider::start().await;
     let house = house(oidc(&provider.issuer)).await;
     key_of(&Browser::new(), &house).await;
@@ -179,7 +181,7 @@ async fn keys_that_the_provider_has_changed_are_asked_for_once() {
 }
 
 #[tokio::test]
-async fn a_provider_that_is_away_at_the_start_is_asked_again_later() {
+async fn unreachable_provider_is_retried_later() {
     let reserved = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = reserved.local_addr().unwrap();
     drop(reserved);
@@ -194,7 +196,7 @@ async fn a_provider_that_is_away_at_the_start_is_asked_again_later() {
 }
 
 #[tokio::test]
-async fn who_may_not_come_in_is_told_so() {
+async fn rejected_sign_in_reports_its_reason() {
     let provider = FakeProvider::start().await;
     let settings = OidcSettings {
         create: false,
@@ -226,7 +228,7 @@ async fn who_may_not_come_in_is_told_so() {
 }
 
 #[tokio::test]
-async fn groups_of_the_provider_make_admins_and_their_keys_follow() {
+async fn provider_groups_set_admin_and_update_earlier_keys() {
     let provider = FakeProvider::start().await;
     let settings = OidcSettings { admin_groups: vec!["ops".to_owned()], ..oidc(&provider.issuer) };
     let house = house(settings).await;
@@ -242,7 +244,7 @@ async fn groups_of_the_provider_make_admins_and_their_keys_follow() {
 }
 
 #[tokio::test]
-async fn who_signs_out_leaves_a_key_that_is_worth_nothing() {
+async fn sign_out_revokes_the_provider_key_only() {
     let provider = FakeProvider::start().await;
     let house = house(oidc(&provider.issuer)).await;
     let key = key_of(&Browser::new(), &house).await;
@@ -253,14 +255,14 @@ async fn who_signs_out_leaves_a_key_that_is_worth_nothing() {
     let back = url.query_pairs().find(|(name, _)| name == "post_logout_redirect_uri").unwrap().1.into_owned();
     assert_eq!(back, format!("{}/", house.url));
     assert_eq!(house.ask(&key, "GET", "/v1/me", Value::Null).await.0, 401);
-    // A key that somebody typed in is theirs, and stays.
+    // A key that was entered by hand belongs to the user, and stays valid.
     let out = house.done("POST", "/v1/sign-out", json!({})).await;
     assert_eq!(out, json!({"revoked": false, "provider_url": null}));
     house.done("GET", "/v1/me", Value::Null).await;
 }
 
 #[tokio::test]
-async fn a_server_without_a_provider_has_no_such_way() {
+async fn provider_sign_in_is_404_without_a_provider() {
     let house = House::start(answers(0)).await;
     let shown = Browser::new().go(&format!("{}/sign-in/provider", house.url)).await;
     assert!(shown.status == 404 && shown.body.contains("no_provider"), "{shown:?}");
@@ -270,7 +272,7 @@ async fn a_server_without_a_provider_has_no_such_way() {
 }
 
 #[tokio::test]
-async fn no_route_shows_or_changes_what_is_another_persons_who_signed_in_at_the_provider() {
+async fn no_route_exposes_other_users_after_provider_sign_in() {
     let provider = FakeProvider::start().await;
     let settings = OidcSettings {
         claim: PersonClaim::PreferredUsername,

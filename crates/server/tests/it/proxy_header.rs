@@ -49,7 +49,7 @@ async fn outcome(
 }
 
 #[tokio::test]
-async fn who_the_proxy_names_is_signed_in_and_from_elsewhere_the_header_is_not_there() {
+async fn proxy_header_signs_in_only_from_the_trusted_proxy() {
     let house = House::start_with(answers(2), behind(proxy("127.0.0.1/32"))).await;
     let (status, me) = house.ask("Ann@Example.com", "GET", "/v1/me", Value::Null).await;
     assert_eq!(status, 200, "{me}");
@@ -65,7 +65,7 @@ async fn who_the_proxy_names_is_signed_in_and_from_elsewhere_the_header_is_not_t
     let (_, mine) = house.ask("ann@example.com", "GET", "/v1/conversations", Value::Null).await;
     assert_eq!(mine["items"].as_array().unwrap().len(), 1);
     assert_eq!(house.ask("bob", "GET", "/v1/conversations", Value::Null).await.1["items"], json!([]));
-    // Without the header there is nobody, and admins come with their keys as before.
+    // Without the header there is no user, and admins use their keys as before.
     assert_eq!(outcome(&house, "GET", "/v1/me", &[], "").await, (401, "unauthenticated".to_owned()));
     assert_eq!(house.done("GET", "/v1/me", Value::Null).await["signed_in_by"], "key");
 
@@ -78,7 +78,7 @@ async fn who_the_proxy_names_is_signed_in_and_from_elsewhere_the_header_is_not_t
 }
 
 #[tokio::test]
-async fn a_header_that_could_mean_two_people_or_nobody_is_refused() {
+async fn ambiguous_or_empty_proxy_header_is_rejected() {
     let house = House::start_with(answers(0), behind(proxy("127.0.0.1"))).await;
     let long = "a".repeat(65);
     for name in ["", " ", "ann, bob", "ann;bob", "ann\u{200b}", "\u{202e}nna", "a b", "../x", &long] {
@@ -94,7 +94,7 @@ async fn a_header_that_could_mean_two_people_or_nobody_is_refused() {
 }
 
 #[tokio::test]
-async fn a_key_beside_the_header_is_of_the_same_person_or_refused() {
+async fn key_or_ticket_must_match_the_proxy_user() {
     let house = House::start_with(answers(0), behind(proxy("127.0.0.1"))).await;
     for name in ["ann", "bob"] {
         house.done("POST", "/v1/users", json!({ "name": name })).await;
@@ -110,7 +110,7 @@ async fn a_key_beside_the_header_is_of_the_same_person_or_refused() {
     // The key counts: it has fewer scopes than its person.
     let call = outcome(&house, "POST", "/v1/tools/weather.today/call", &both("ann"), "{}").await;
     assert_eq!(call, (403, "missing_scope".to_owned()));
-    // A ticket of one person beside another one's name is none.
+    // A ticket of one user with another one's name is refused.
     let ticket = async || {
         let (_, made) = house.ask("ann", "POST", "/v1/tickets", json!({})).await;
         format!("/v1/me?ticket={}", made["ticket"].as_str().unwrap())
@@ -120,9 +120,10 @@ async fn a_key_beside_the_header_is_of_the_same_person_or_refused() {
     assert_eq!(other, (400, "identities_differ".to_owned()));
 }
 
-/// The browser of somebody who is signed in at the proxy sends whatever a page of another site makes it send.
+/// The browser of a user who is signed in at the proxy sends any request that a page of another site
+/// triggers.
 #[tokio::test]
-async fn no_page_of_another_site_uses_the_sign_in_of_the_proxy() {
+async fn cross_site_requests_cannot_use_the_proxy_sign_in() {
     let house = House::start_with(answers(4), behind(proxy("127.0.0.1"))).await;
     let own = house.url.clone();
     let (ann, json_type) = ((PROXY_HEADER, "ann"), ("content-type", "application/json"));
@@ -199,7 +200,7 @@ async fn no_page_of_another_site_uses_the_sign_in_of_the_proxy() {
 }
 
 #[tokio::test]
-async fn groups_let_people_in_and_make_them_admins_for_as_long_as_they_say_so() {
+async fn proxy_groups_grant_and_revoke_access_and_admin() {
     let groups = TrustedProxySettings {
         groups_header: Some("x-forwarded-groups".to_owned()),
         admin_groups: vec!["ops".to_owned()],
@@ -225,7 +226,7 @@ async fn groups_let_people_in_and_make_them_admins_for_as_long_as_they_say_so() 
 }
 
 #[tokio::test]
-async fn who_is_unknown_or_removed_stays_outside_and_their_streams_end() {
+async fn unknown_and_removed_users_are_rejected_and_streams_end() {
     let closed = TrustedProxySettings { create: false, ..proxy("127.0.0.1") };
     let stalled = ScriptQueue::new([ModelScript::new().say("A").then(ScriptMove::Stall)]);
     let house = House::start_with(stalled, behind(closed)).await;
@@ -239,7 +240,7 @@ async fn who_is_unknown_or_removed_stays_outside_and_their_streams_end() {
     let events = format!("{}/v1/turns/{}/events", house.url, started["turn_id"].as_str().unwrap());
     let mut following = client.get(events).header(PROXY_HEADER, "ann").send().await.unwrap();
     assert_eq!(following.status(), 200);
-    // Removed by another program, which cannot tell this one.
+    // Removed by another program, which cannot notify this one.
     throughline_server::remove_person(&*house.inner.state.catalog, "ann", 1).await.unwrap();
     let ended = async { while let Ok(Some(_)) = following.chunk().await {} };
     tokio::time::timeout(PATIENCE, ended).await.expect("the stream ends");
@@ -249,7 +250,7 @@ async fn who_is_unknown_or_removed_stays_outside_and_their_streams_end() {
 }
 
 #[tokio::test]
-async fn no_route_shows_or_changes_what_is_another_persons_who_was_signed_in_by_the_proxy() {
+async fn no_route_exposes_other_users_after_proxy_sign_in() {
     let house = House::start_with(answers(8), behind(proxy("127.0.0.1"))).await;
     house.done("POST", "/v1/users", json!({"name": "ann", "is_admin": true})).await;
     walk_every_route(&house, "ann", "bob").await;

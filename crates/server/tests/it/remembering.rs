@@ -12,8 +12,8 @@ fn writing(turns: usize) -> ScriptQueue {
     }))
 }
 
-/// A turn of this user, in a conversation or in a new one: how often it asked, and its conversation. The question is answered
-/// with `answer`.
+/// Runs a turn of this user, in a conversation or in a new one; returns the number of questions, and its
+/// conversation. The question is answered with `answer`.
 async fn turn(server: &TestServer, user: &str, conversation: Option<&str>, answer: Value) -> (usize, String) {
     let client = server.client_of(user);
     let mut body = support::saying("Note it");
@@ -49,7 +49,7 @@ async fn remembered(server: &TestServer, user: &str, query: &str) -> Vec<Value> 
 }
 
 #[tokio::test]
-async fn what_always_holds_does_so_for_its_user_alone_and_after_a_restart() {
+async fn always_approval_is_per_user_and_survives_a_restart() {
     let server = TestServer::start_asking(writing(5)).await;
     let always = json!({"decision": "approve", "remember": {"scope": "always"}});
     assert_eq!(turn(&server, "ada", None, always.clone()).await.0, 1);
@@ -70,7 +70,7 @@ async fn what_always_holds_does_so_for_its_user_alone_and_after_a_restart() {
 }
 
 #[tokio::test]
-async fn what_holds_in_a_conversation_does_so_after_a_restart_and_nowhere_else() {
+async fn conversation_approval_survives_a_restart_and_stays_local() {
     let server = TestServer::start_asking(writing(3)).await;
     let here = json!({"decision": "approve", "remember": {"scope": "conversation"}});
     let (asked, conversation) = turn(&server, "ada", None, here).await;
@@ -92,7 +92,7 @@ fn titled(titles: &[&str]) -> ScriptQueue {
 }
 
 #[tokio::test]
-async fn an_answer_may_hold_for_the_tool_whatever_its_arguments() {
+async fn approval_for_any_arguments_is_listed_and_revocable() {
     let server = TestServer::start_asking(titled(&["tea", "cake", "milk", "soup"])).await;
     let any = json!({"decision": "approve", "remember": {"scope": "conversation", "arguments": "any"}});
     let once = json!({"decision": "approve"});
@@ -126,7 +126,7 @@ async fn an_answer_may_hold_for_the_tool_whatever_its_arguments() {
 }
 
 #[tokio::test]
-async fn an_answer_holds_for_the_arguments_that_it_names() {
+async fn approval_applies_only_to_matching_arguments() {
     let titles = ["tea", "coffee", "tea", "tea at five", "cake"];
     let server = TestServer::start_asking(titled(&titles)).await;
     let remember = |what: Value| json!({"decision": "approve", "remember": what});
@@ -153,7 +153,7 @@ async fn an_answer_holds_for_the_arguments_that_it_names() {
 }
 
 #[tokio::test]
-async fn what_is_to_be_remembered_does_not_contradict_itself() {
+async fn contradictory_remember_options_are_rejected() {
     let server = TestServer::start_asking(writing(1)).await;
     let turn = server.say("Note it").await;
     let question = server.follow(&turn, 0).await.until("approval_request").await.pop().unwrap();
@@ -177,7 +177,7 @@ async fn what_is_to_be_remembered_does_not_contradict_itself() {
 }
 
 #[tokio::test]
-async fn what_is_about_one_call_does_not_answer_all() {
+async fn per_call_fields_are_rejected_when_answering_all() {
     let server = TestServer::start_asking(writing(1)).await;
     let turn = server.say("Note it").await;
     server.follow(&turn, 0).await.until("approval_request").await;
@@ -201,7 +201,7 @@ async fn what_is_about_one_call_does_not_answer_all() {
 }
 
 #[tokio::test]
-async fn an_answer_that_cannot_be_read_is_named_and_can_be_taken_back() {
+async fn unreadable_remembered_approval_is_named_and_removable() {
     let server = TestServer::start(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
     let answer = json!({"decision": "a word of a later release"});
     let new = NewRemembered { conversation_id: None, about: "x".into(), answer, at: 1 };

@@ -1,4 +1,5 @@
-//! The server is killed in mid-turn and started again on the same store: viewers go on where they were.
+//! The server is killed in the middle of a turn and started again on the same store: viewers continue from
+//! their cursors.
 
 use crate::support::{self, TestServer, eventually};
 use serde_json::json;
@@ -14,7 +15,7 @@ fn asking() -> ScriptQueue {
 }
 
 #[tokio::test]
-async fn a_question_stays_open_over_a_restart_and_its_viewer_goes_on() {
+async fn approval_and_viewer_survive_a_restart() {
     let server = TestServer::start_asking(asking()).await;
     let turn = server.say("Hi").await;
     let before = server.follow(&turn, 0).await.until("approval_request").await;
@@ -35,13 +36,13 @@ async fn a_question_stays_open_over_a_restart_and_its_viewer_goes_on() {
     let whole = server.follow(&turn, 0).await.rest().await;
     let joined: Vec<_> = before.into_iter().chain(after).collect();
     assert_eq!(whole, joined);
-    // Asked again, it was answered so before; the other way, differently.
+    // The same answer again is accepted as such; a different one is a conflict.
     assert_eq!(server.post(&path, json!({"decision": "approve"})).await.0, 200);
     assert_eq!(server.post(&path, json!({"decision": "deny"})).await.0, 409);
 }
 
 #[tokio::test]
-async fn a_drained_server_hands_its_turns_over_without_ending_them() {
+async fn drain_hands_turns_over_without_ending_them() {
     let server = TestServer::start_asking(asking()).await;
     let turn = server.say("Hi").await;
     let mut viewer = server.follow(&turn, 0).await;
@@ -63,7 +64,7 @@ fn message_body(text: &str, when: &str, id: &str) -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn what_was_said_to_a_running_turn_survives_its_process() {
+async fn queued_messages_survive_a_restart() {
     let server = TestServer::start_asking(ScriptQueue::new([
         ModelScript::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
         ModelScript::new().say("Noted, and hurried."),
@@ -82,7 +83,7 @@ async fn what_was_said_to_a_running_turn_survives_its_process() {
     let taken_back = server.client().delete(server.url(&format!("{messages}/c"))).send().await.unwrap();
     assert_eq!(taken_back.status(), 200);
 
-    // Twice, so that what is said again is still kept.
+    // Twice, so that a message that was sent again is stored again.
     let server = server.restart().await.restart().await;
     let (_, waiting) = server.get(&messages).await;
     let ids: Vec<_> = waiting["messages"].as_array().unwrap().iter().map(|message| &message["id"]).collect();
@@ -115,7 +116,7 @@ async fn what_was_said_to_a_running_turn_survives_its_process() {
 }
 
 #[tokio::test]
-async fn a_turn_that_should_not_go_on_unseen_is_cancelled_when_nobody_comes_back() {
+async fn on_disconnect_cancel_applies_after_a_restart() {
     let limits = ServerLimits { reconnect_ms: 200, ..ServerLimits::default() };
     let ask = |builder: throughline::ThroughlineBuilder| builder.approval(throughline::ApprovalMode::Ask);
     let script = || ModelScript::new().call("calendar_add", json!({"title": "tea"}));

@@ -60,7 +60,7 @@ async fn transcribe(server: &TestServer, fields: &[(&str, &str)]) -> (u16, Value
 }
 
 #[tokio::test]
-async fn a_text_goes_to_the_voice_and_its_sound_comes_back() {
+async fn speech_request_is_forwarded_and_audio_returned() {
     let (server, fake) = start().await;
     let body = json!({"model": "default", "input": "Hello, Paris.", "voice": "am_adam", "response_format": "pcm", "speed": 1.5,
         "some_future_field": {"x": 1}});
@@ -85,7 +85,7 @@ async fn a_text_goes_to_the_voice_and_its_sound_comes_back() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn a_program_is_a_voice_like_any_other() {
+async fn command_voice_returns_its_audio() {
     let (server, _fake) = start().await;
     let response = speak(&server, json!({"model": "program", "input": "Hello."})).await;
     assert_eq!(&response.headers()["content-type"], "audio/wav");
@@ -94,7 +94,7 @@ async fn a_program_is_a_voice_like_any_other() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_stops_the_engine_and_frees_it() {
+async fn client_disconnect_stops_and_frees_the_voice() {
     let (server, fake) = start().await;
     let mut response = speak(&server, json!({"input": "endless"})).await;
     assert!(!response.chunk().await.unwrap().unwrap().is_empty(), "sound comes before the text has ended");
@@ -113,7 +113,7 @@ async fn a_client_that_leaves_stops_the_engine_and_frees_it() {
 }
 
 #[tokio::test]
-async fn a_mistake_is_named_with_its_remedy() {
+async fn speech_errors_name_the_parameter_and_a_remedy() {
     let (server, fake) = start().await;
     for (body, status, code, param) in [
         (json!({}), 400, "missing_field", json!("input")),
@@ -153,7 +153,7 @@ async fn a_mistake_is_named_with_its_remedy() {
 }
 
 #[tokio::test]
-async fn a_recording_goes_to_the_ears_and_its_text_comes_back() {
+async fn transcription_is_forwarded_and_text_returned() {
     let (server, fake) = start().await;
     let fields = [
         ("model", "local"),
@@ -195,7 +195,7 @@ async fn a_recording_goes_to_the_ears_and_its_text_comes_back() {
 
 /// Clients have one base URL for everything.
 #[tokio::test]
-async fn under_the_address_of_a_rendering_speech_is_the_same() {
+async fn audio_routes_work_under_a_render_base_url() {
     let (server, fake) = start().await;
     let (status, sound) = {
         let request = server.client().post(server.url("/render/details/v1/audio/speech"));
@@ -215,7 +215,7 @@ async fn under_the_address_of_a_rendering_speech_is_the_same() {
 }
 
 #[tokio::test]
-async fn a_recording_that_is_too_large_is_refused() {
+async fn oversized_recording_is_rejected() {
     let (server, fake) = start().await;
     let recording = "x".repeat(throughline::voice::RECORDING_BYTES_MAX + 1);
     let (status, refused) = transcribe(&server, &[("file", &recording)]).await;
@@ -224,7 +224,7 @@ async fn a_recording_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn engines_are_listed_and_without_any_a_request_says_what_to_do() {
+async fn voices_are_listed_and_missing_config_section_is_named() {
     let (server, _fake) = start().await;
     let entry =
         |name: &str, kind: &str, default: bool| json!({"name": name, "kind": kind, "default": default});
@@ -248,7 +248,7 @@ async fn engines_are_listed_and_without_any_a_request_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn nobody_speaks_or_hears_without_a_key() {
+async fn audio_routes_require_a_key() {
     let (server, fake) = start().await;
     let nobody = support::http_client().build().unwrap();
     let body = json!({"input": "Hello."});

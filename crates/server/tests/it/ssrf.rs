@@ -1,5 +1,5 @@
-//! Every address of the suites, through the server: what a model, a client or a configuration over the API may name
-//! reaches nothing inside.
+//! Every address of the suites, through the server: an address named by a model, a client or a configuration
+//! over the API reaches nothing inside the network.
 
 use crate::support::{TestServer, saying};
 use async_trait::async_trait;
@@ -16,7 +16,7 @@ use throughline_testkit::{ModelScript, SeenRequest};
 
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
-/// Names and pages of one case. Whatever is dialled is on record, and nothing is.
+/// Host names and pages of one case. Dialled addresses are recorded, and no connection is made.
 #[derive(Clone, Default)]
 struct Web(Arc<Mutex<Case>>);
 
@@ -75,7 +75,7 @@ impl Web {
     }
 }
 
-/// A model that fetches what the user says.
+/// A model that fetches the address in the user's message.
 fn fetcher(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
         Some(SeenMessage::User { text, .. }) => ModelScript::new().call("http_fetch", json!({"url": text})),
@@ -98,7 +98,7 @@ fn suite() -> Vec<Value> {
     cases
 }
 
-/// Every address dialled for a case must be public, and nothing at all where the suite says so.
+/// Checks that every address dialled for a case is public, and that none is dialled if the suite forbids it.
 fn check(web: &Web, case: &Value, is_done: bool) {
     let seen = web.0.lock().unwrap();
     for address in seen.dialled.iter().flat_map(|request| &request.addresses) {
@@ -114,7 +114,7 @@ fn check(web: &Web, case: &Value, is_done: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_tool_reaches_inside_whoever_names_the_address() {
+async fn http_fetch_never_reaches_internal_addresses() {
     let cases = suite();
     let web = Web::default();
     let fetch = web.clone();
@@ -156,7 +156,7 @@ async fn no_tool_reaches_inside_whoever_names_the_address() {
 }
 
 #[tokio::test]
-async fn nothing_over_the_api_names_where_to_connect_to() {
+async fn api_accepts_no_connection_address() {
     let server = TestServer::start(throughline_testkit::ScriptQueue::new([])).await;
     let inside = "http://169.254.169.254/latest/meta-data/";
     for settings in [
@@ -170,7 +170,7 @@ async fn nothing_over_the_api_names_where_to_connect_to() {
         let agent = json!({"name": "inside", "settings": settings});
         let (status, said) = server.post("/v1/agents", agent).await;
         if status == 201 {
-            // A model that is called so is nobody's address.
+            // A model with this name is not used as an address.
             let turn = json!({"agent": "inside", "input": saying("x")["input"]});
             let (status, said) = server.post("/v1/turns", turn).await;
             assert_eq!(status, 400, "{settings}: {said}");

@@ -1,4 +1,4 @@
-//! While the store takes nothing, every stream of the turn says so, and nothing is lost by it.
+//! While the store accepts nothing, every stream of the turn reports it, and no event is lost.
 
 use crate::support::{PATIENCE, TestServer};
 use async_trait::async_trait;
@@ -58,7 +58,7 @@ impl Log for Door {
 }
 
 #[tokio::test]
-async fn streams_say_that_the_store_is_away() {
+async fn streams_report_that_the_store_is_unavailable() {
     let (door, open) = watch::channel(false);
     let build = move |builder: throughline::ThroughlineBuilder| {
         builder.log(Arc::new(Door { log: MemoryLog::default(), open: open.clone() }))
@@ -74,7 +74,7 @@ async fn streams_say_that_the_store_is_away() {
     assert_eq!((&told["turn_id"], &told["seq"]), (&turn.as_str().into(), &serde_json::Value::Null));
     assert!(told["why"].as_str().unwrap().contains(" ms"), "{told}");
 
-    // Whoever comes now is told, too; by then whoever was told would have been told again.
+    // A late viewer is notified, too; within this time earlier ones would have been notified again.
     let mut late = server.follow(&turn, 1).await;
     tokio::time::timeout(PATIENCE, late.until("waiting")).await.unwrap();
     door.send(true).unwrap();

@@ -1,4 +1,4 @@
-//! A turn over a real socket: started, followed from every place, looked at, left.
+//! A turn over a real socket: started, followed from every position, and abandoned.
 
 use crate::support::{self, Event, Events, PATIENCE, TestServer, answered, saying};
 use serde_json::{Value, json};
@@ -20,7 +20,7 @@ fn names(events: &[Event]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_turn_is_started_and_followed_to_its_end() {
+async fn turn_is_started_and_followed_to_its_end() {
     let server = TestServer::start(with_a_call()).await;
     let response = server.client().post(server.url("/v1/turns")).json(&saying("Hi")).send().await.unwrap();
     assert_eq!(response.status(), 201);
@@ -61,14 +61,14 @@ async fn a_turn_is_started_and_followed_to_its_end() {
 }
 
 #[tokio::test]
-async fn from_every_event_the_rest_follows_and_with_a_snapshot_it_is_the_whole() {
+async fn stream_resumes_after_any_event_and_snapshot_is_the_fold() {
     let server = TestServer::start(with_a_call()).await;
     let turn = server.say("Hi").await;
     let whole = server.follow(&turn, 0).await.rest().await;
     for event in &whole[..whole.len() - 1] {
         let rest = server.follow(&turn, event.id).await.rest().await;
         assert_eq!(rest, whole[event.id as usize..], "behind {}", event.id);
-        // A browser says the same with a header.
+        // A browser sends the position in a header.
         let request = server.client().get(server.url(&format!("/v1/turns/{turn}/events")));
         let mut again = Events::of(request.header("last-event-id", event.id).send().await.unwrap());
         assert_eq!(again.rest().await, rest);
@@ -87,7 +87,7 @@ async fn from_every_event_the_rest_follows_and_with_a_snapshot_it_is_the_whole()
 }
 
 #[tokio::test]
-async fn a_place_that_is_not_there_is_told_as_what_it_is() {
+async fn invalid_stream_positions_have_distinct_statuses() {
     let server = TestServer::start(with_a_call()).await;
     let turn = server.say("Hi").await;
     let whole = server.follow(&turn, 0).await.rest().await;
@@ -113,14 +113,14 @@ async fn a_place_that_is_not_there_is_told_as_what_it_is() {
     assert_eq!(status, 404, "another user's turn is not there");
     let (status, _) = answered(support::http_client().build().unwrap().get(events(""))).await;
     assert_eq!(status, 401);
-    // Ahead of the log, as after a power cut: the whole message, and the number to go on from.
+    // After the end of the log, as after a power cut: the whole message, and the number to continue from.
     let ahead = server.follow(&turn, last + 7).await.rest().await;
     assert_eq!(names(&ahead), ["resync"]);
     assert_eq!(ahead[0].id, last);
 }
 
 #[tokio::test]
-async fn a_hundred_equal_posts_are_one_turn() {
+async fn idempotency_key_makes_a_hundred_posts_one_turn() {
     // All but the first are repetitions: none of them counts against the limit, however slowly the first one starts.
     let limits = ServerLimits { turns_per_key_max: 1, ..ServerLimits::default() };
     let server = TestServer::start_with(with_a_call(), |builder| builder, limits).await;
@@ -141,7 +141,7 @@ async fn a_hundred_equal_posts_are_one_turn() {
 }
 
 #[tokio::test]
-async fn a_turn_goes_on_unseen_unless_it_should_not() {
+async fn on_disconnect_cancel_ends_a_turn_without_viewers() {
     let server = TestServer::start(|_: &SeenRequest| ModelScript::new().call("queue_wait", json!({}))).await;
     let turn =
         server.turn(json!({"input": [{"type": "text", "text": "Hi"}], "on_disconnect": "cancel"})).await;
@@ -150,7 +150,7 @@ async fn a_turn_goes_on_unseen_unless_it_should_not() {
     two.until("tool_start").await;
     drop(one);
     drop(two);
-    // Nobody looks, and a snapshot is no look: it is cancelled.
+    // There is no viewer, and a snapshot does not count as one: the turn is cancelled.
     let status = timeout(PATIENCE, async {
         loop {
             let (_, snapshot) = server.get(&format!("/v1/turns/{turn}")).await;
@@ -174,9 +174,9 @@ async fn a_turn_goes_on_unseen_unless_it_should_not() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_is_edited_and_forked() {
+async fn conversation_is_continued_edited_and_forked() {
     let server = TestServer::start(|seen: &SeenRequest| {
-        // What the user says in a row is one message.
+        // Consecutive user messages are one message.
         let count = seen.messages.iter().map(|message| match message {
             SeenMessage::User { text, .. } => text.split("\n\n").count(),
             _ => 1,
@@ -236,7 +236,7 @@ async fn a_conversation_goes_on_is_edited_and_forked() {
 }
 
 #[tokio::test]
-async fn one_turn_a_conversation_and_so_many_a_user() {
+async fn turns_are_limited_per_conversation_and_per_key() {
     let limits = ServerLimits { turns_per_key_max: 2, ..ServerLimits::default() };
     let waits = ScriptQueue::new([ModelScript::new().call("queue_wait", json!({}))]);
     let server = TestServer::start_with(waits, |builder| builder, limits).await;

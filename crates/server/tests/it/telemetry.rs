@@ -31,7 +31,7 @@ impl TraceSink for Spans {
     }
 }
 
-/// A store, an application that keeps its turns in it, and its telemetry behind a socket.
+/// A store, an application that logs to it, and its telemetry on a socket.
 struct TelemetryFixture {
     app: Throughline,
     store: SqliteStore,
@@ -96,7 +96,8 @@ impl TelemetryFixture {
         Self { app, store, telemetry, spans, base, _upstream: upstream, _writer: writer, _folder: folder }
     }
 
-    /// A turn of user `me`, kept like a server keeps it, to its end. Its events, as a client gets them.
+    /// Runs a turn of user `me` to its end, stored as a server stores it. Returns its events in the form that
+    /// a client gets.
     async fn turn(&self, id: &str, says: &str) -> String {
         let new = NewTurnRow { input_text: says.to_owned(), ..support::accepted_turn(id) };
         self.store.create_turn("me", new).await.expect("a new turn");
@@ -135,7 +136,7 @@ fn figure(text: &str, series: &str) -> f64 {
 }
 
 #[tokio::test]
-async fn a_turn_with_a_tool_is_measured_traced_and_kept() {
+async fn turn_with_a_tool_is_in_metrics_history_and_traces() {
     let world = TelemetryFixture::start(DemoModel::instant()).await;
     let events = world.turn("turn-1", "What is the weather in Paris?").await;
     assert!(events.contains("\"demo.weather\""), "{events}");
@@ -170,7 +171,7 @@ async fn a_turn_with_a_tool_is_measured_traced_and_kept() {
 }
 
 #[tokio::test]
-async fn a_page_reports_late_frames_and_is_not_believed_everything() {
+async fn reported_jank_frames_are_validated_and_capped() {
     let world = TelemetryFixture::start(DemoModel::instant()).await;
     let client = support::http_client().build().unwrap();
     for (body, status) in [
@@ -187,7 +188,8 @@ async fn a_page_reports_late_frames_and_is_not_believed_everything() {
     assert_eq!(figure(&world.get("/metrics").await, "streaming_ui_jank_frames_total"), 63.0);
 }
 
-/// An upstream that shows the key that it was given, in the forms in which keys travel: at once, or behind some text.
+/// An upstream that repeats the key that it received, in the encodings in which keys travel: immediately, or
+/// after some text.
 #[derive(Clone, Copy)]
 enum Telltale {
     AtOnce,
@@ -214,7 +216,7 @@ impl FakeModel for Telltale {
 }
 
 #[tokio::test]
-async fn no_canary_leaves_by_any_way() {
+async fn redacted_secret_is_in_no_event_metric_span_or_log() {
     let written = Written::default();
     let redaction = Arc::new(Redaction::new([CANARY.to_owned()]));
     let logs = throughline_server::json_logs_to(redaction, written.clone());

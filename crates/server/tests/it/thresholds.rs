@@ -10,7 +10,7 @@ async fn thresholds(house: &House) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn each_threshold_says_its_value_and_whether_it_holds() {
+async fn thresholds_report_value_and_state_to_admins_only() {
     let call = || ModelScript::new().call("weather_today", json!({}));
     let model = ScriptQueue::new((0..20).flat_map(|_| [call(), ModelScript::new().say("Done.")]));
     let house = House::start(model).await;
@@ -70,7 +70,7 @@ async fn each_threshold_says_its_value_and_whether_it_holds() {
 }
 
 #[tokio::test]
-async fn the_limits_are_those_of_the_alerts() {
+async fn threshold_limits_match_the_alerts() {
     let house = House::start(answers(0)).await;
     let alerts =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../ops/alerts.yml")).unwrap();

@@ -1,4 +1,5 @@
-//! Two servers over one PostgreSQL: each shows every turn, and none says something untrue about one that it does not run.
+//! Two servers over one PostgreSQL: each serves every turn, and neither reports a wrong state of the other's
+//! turns.
 
 #![cfg(feature = "postgres")]
 
@@ -12,7 +13,7 @@ use throughline::engine::{TurnId, TurnLimits};
 use throughline_store::{Durability, LogRecord, PostgresSettings};
 use throughline_testkit::{ModelScript, ScriptQueue};
 
-/// A database, and how a server is started on it; `None`: there is no PostgreSQL here.
+/// A database, with the settings of a server on it; `None`: PostgreSQL is not available.
 struct Database {
     postgres: PostgresDatabase,
     _cluster: Arc<Cluster>,
@@ -25,7 +26,7 @@ impl Database {
         Some(Self { postgres, _cluster: cluster })
     }
 
-    /// One server takes over from another that dies.
+    /// A database in which one server takes over from another that dies.
     fn changing_hands() -> Option<Self> {
         let Self { postgres, _cluster } = Self::fresh()?;
         let lease = PostgresSettings::default().lease;
@@ -75,7 +76,7 @@ async fn asking(server: &TestServer) -> Asking {
     }
 }
 
-/// Commands to a turn that waits for an answer, in an order in which each status occurs: method, what stands behind
+/// Commands to a turn that waits for an answer, in an order in which each status occurs: method, path after
 /// `/v1/turns/{turn}`, body.
 fn commands(of: &Asking) -> Vec<(Method, String, Value)> {
     let (approve, deny) = (json!({"decision": "approve"}), json!({"decision": "deny"}));
@@ -121,7 +122,7 @@ async fn answers(server: &TestServer, of: &Asking) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_command_is_answered_by_any_server_as_by_the_owner() {
+async fn commands_get_the_same_answer_from_any_server() {
     let Some(database) = Database::fresh() else { return };
     let waiting = || {
         // The second call waits when the first has been answered, so that the turn still runs.
@@ -140,7 +141,7 @@ async fn a_command_is_answered_by_any_server_as_by_the_owner() {
 }
 
 #[tokio::test]
-async fn a_command_over_a_socket_reaches_the_owner() {
+async fn websocket_commands_reach_the_owning_server() {
     let Some(database) = Database::fresh() else { return };
     let (a, b) = (database.server(noting()).await, database.server([]).await);
     let of = asking(&a).await;
@@ -180,13 +181,13 @@ async fn a_command_over_a_socket_reaches_the_owner() {
 }
 
 #[tokio::test]
-async fn a_turn_goes_on_at_another_server_when_its_own_dies() {
+async fn turn_is_taken_over_when_its_server_dies() {
     let Some(database) = Database::changing_hands() else { return };
     let (a, b) = (database.server(noting()).await, database.server([ModelScript::new().say("Noted.")]).await);
     let of = asking(&a).await;
     let mut viewer = b.follow(&of.turn, of.seen).await;
     drop(a);
-    // Whoever answers before the other server has noticed waits until it has.
+    // An answer sent before the other server has noticed waits until it has.
     let path = format!("/v1/turns/{}/approvals/{}", of.turn, of.question);
     let (status, reply) = b.post(&path, json!({"decision": "approve"})).await;
     assert_eq!(status, 200, "{reply}");
@@ -197,7 +198,7 @@ async fn a_turn_goes_on_at_another_server_when_its_own_dies() {
 }
 
 #[tokio::test]
-async fn a_turn_that_loses_server_after_server_ends() {
+async fn turn_is_interrupted_after_takeovers_max() {
     let Some(database) = Database::changing_hands() else { return };
     let mut server = database.server(noting()).await;
     let of = asking(&server).await;
@@ -249,7 +250,7 @@ impl ChatAsking {
 
 /// A code is used up where its turn runs, and nowhere else.
 #[tokio::test]
-async fn a_question_in_a_chat_is_answered_at_the_server_that_asked_and_stays_open_at_another() {
+async fn chat_question_is_answered_only_at_the_owning_server() {
     let Some(database) = Database::fresh() else { return };
     let (a, b) = (database.server(noting()).await, database.server([ModelScript::new().say("New.")]).await);
     let asked = asking_in_chat(&a).await;
@@ -264,7 +265,7 @@ async fn a_question_in_a_chat_is_answered_at_the_server_that_asked_and_stays_ope
 }
 
 #[tokio::test]
-async fn a_link_stays_good_until_the_server_that_asked_has_the_answer() {
+async fn question_link_stays_valid_until_the_owner_has_the_answer() {
     let Some(database) = Database::fresh() else { return };
     let (a, b) = (database.server(noting()).await, database.server([]).await);
     let asked = asking_in_chat(&a).await;
@@ -278,7 +279,7 @@ async fn a_link_stays_good_until_the_server_that_asked_has_the_answer() {
 }
 
 #[tokio::test]
-async fn results_for_a_turn_of_another_server_start_no_second_turn() {
+async fn results_for_a_turn_owned_elsewhere_are_503() {
     let Some(database) = Database::fresh() else { return };
     let scripts = [
         ModelScript::new().call("local_time", json!({"zone": "Oslo"})),
@@ -297,13 +298,13 @@ async fn results_for_a_turn_of_another_server_start_no_second_turn() {
     assert_eq!((status, &message["content"]), (200, &json!("It is noon.")));
 }
 
-/// As when its server dies in between.
+/// Stores an accepted turn without starting it, as if its server had died in between.
 async fn accepted(server: &TestServer, id: &str) {
     server.state.catalog.create_turn("ada", accepted_turn(id)).await.unwrap();
 }
 
 #[tokio::test]
-async fn events_of_a_turn_that_has_not_begun_are_not_gone() {
+async fn events_of_an_accepted_turn_are_awaited_not_410() {
     let Some(database) = Database::changing_hands() else { return };
     let (a, b) = (database.server([]).await, database.server([]).await);
     accepted(&a, "turn_1").await;
@@ -333,7 +334,7 @@ async fn events_of_a_turn_that_has_not_begun_are_not_gone() {
 }
 
 #[tokio::test]
-async fn the_content_of_a_file_at_another_server_is_not_gone() {
+async fn file_stored_at_another_server_is_503_not_404() {
     let Some(database) = Database::fresh() else { return };
     let (a, b) = (database.server([]).await, database.server([]).await);
     let request = a.client().post(a.url("/v1/files")).header("content-type", "text/plain");

@@ -1,4 +1,4 @@
-//! Upkeep of a store, and a server's behaviour when there is no room.
+//! Maintenance of a store, and a server's behaviour when the disk is full.
 
 use crate::support::{PATIENCE, TestServer, answered, saying};
 use serde_json::json;
@@ -26,7 +26,7 @@ async fn store(folder: &std::path::Path, free_bytes_min: u64) -> SqliteStore {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_store_is_backed_up_and_what_is_past_its_time_goes_and_nothing_else() {
+async fn maintenance_backs_up_and_deletes_only_expired_data() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), 0).await;
     let blobs = BlobFolder::open(folder.path().join("blobs"), BlobLimits::default()).await.unwrap();
@@ -84,7 +84,7 @@ async fn the_store_is_backed_up_and_what_is_past_its_time_goes_and_nothing_else(
 }
 
 #[tokio::test]
-async fn there_is_a_new_backup_only_when_the_newest_is_old() {
+async fn backup_is_created_only_if_the_newest_is_old() {
     let folder = tempfile::tempdir().unwrap();
     let store = store(folder.path(), 0).await;
     let first = store.backup_if_older(BACKUP_AFTER).await.unwrap().expect("there was none");
@@ -93,11 +93,11 @@ async fn there_is_a_new_backup_only_when_the_newest_is_old() {
     assert!(store.backup_if_older(Duration::ZERO).await.unwrap().is_some());
 }
 
-/// It does not pass by itself: the turn is seen as it was before.
+/// Longer than the test: the turn is read before the merge.
 const MERGED_AFTER: Duration = Duration::from_secs(60 * 60);
 
 #[tokio::test]
-async fn deltas_of_an_ended_turn_become_one_and_say_the_same() {
+async fn deltas_of_an_ended_turn_are_merged_losslessly() {
     let script = ModelScript::new().say("Every ").say("word ").say("is ").say("one ").say("piece.");
     let server = TestServer::start(ScriptQueue::new([script])).await;
     let (app, catalog) = (server.state.app.clone(), server.state.catalog.clone());
@@ -129,7 +129,7 @@ async fn deltas_of_an_ended_turn_become_one_and_say_the_same() {
 }
 
 #[tokio::test]
-async fn without_room_nothing_begins_and_readiness_says_why() {
+async fn full_disk_rejects_new_work_and_fails_readiness() {
     let folder = tempfile::tempdir().unwrap();
     let full = store(folder.path(), u64::MAX).await;
     let build = move |builder: throughline::ThroughlineBuilder| builder.log(Arc::new(full.clone()));

@@ -1,5 +1,5 @@
-//! VCP plugins behind a server, as front ends of VCP use them: placeholders, results that arrive later, information blocks,
-//! and the marker that forbids tools. The plugins are programs of our own.
+//! VCP plugins on a server, as front ends of VCP use them: placeholders, results that arrive later,
+//! information blocks, and the marker that forbids tools. The plugins are the test's own programs.
 
 use crate::support::{PATIENCE, TestServer};
 use serde_json::{Value, json};
@@ -73,7 +73,7 @@ fn texts(seen: &SeenRequest) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn placeholders_are_filled_in_the_agents_prompt_and_in_a_clients() {
+async fn placeholders_are_filled_in_agent_and_client_prompts() {
     let plugins = Plugins::new(&["Weather"]);
     let server =
         plugins.serve([ModelScript::new().say("Brr.")], &[], "Now: {{ VCPWeather }}; {{VCPUnknown}}").await;
@@ -92,7 +92,7 @@ async fn placeholders_are_filled_in_the_agents_prompt_and_in_a_clients() {
 }
 
 #[tokio::test]
-async fn a_preprocessor_changes_what_the_model_gets_once_a_turn_and_not_what_is_stored() {
+async fn preprocessor_changes_model_input_once_per_turn() {
     let plugins = Plugins::new(&["Censor", "Dice"]);
     let script = [ModelScript::new().call("Dice_Roll", json!({"count": 1})), ModelScript::new().say("Six.")];
     let server = plugins.serve(script, &["Censor"], "Roll.").await;
@@ -108,7 +108,7 @@ async fn a_preprocessor_changes_what_the_model_gets_once_a_turn_and_not_what_is_
 }
 
 #[tokio::test]
-async fn a_result_that_arrives_later_is_read_in_the_next_turn() {
+async fn async_result_replaces_its_placeholder_in_a_later_turn() {
     let plugins = Plugins::new(&["Later"]);
     let placeholder = "{{VCP_ASYNC_RESULT::Later::film-1}}";
     let script = [
@@ -152,7 +152,7 @@ async fn a_result_that_arrives_later_is_read_in_the_next_turn() {
 }
 
 #[tokio::test]
-async fn a_callback_without_the_token_is_for_nobody() {
+async fn plugin_callback_without_the_token_is_404() {
     let plugins = Plugins::new(&["Later"]);
     let server = plugins.serve([ModelScript::new().say("Hi.")], &[], "Film.").await;
     let started = json!([{"role": "user", "content": "Hi"}]);
@@ -169,7 +169,7 @@ async fn a_callback_without_the_token_is_for_nobody() {
 }
 
 #[tokio::test]
-async fn front_ends_of_vcp_get_information_blocks() {
+async fn vcp_rendering_emits_information_blocks() {
     let plugins = Plugins::new(&["Notebook"]);
     let script = [
         ModelScript::new().say("Looking.").call("Notebook_Break", json!({})),
@@ -188,7 +188,7 @@ async fn front_ends_of_vcp_get_information_blocks() {
 }
 
 #[tokio::test]
-async fn a_system_message_may_forbid_the_servers_tools() {
+async fn system_message_can_forbid_server_tools() {
     let plugins = Plugins::new(&["Dice"]);
     let server =
         plugins.serve([ModelScript::new().say("No."), ModelScript::new().say("Yes.")], &[], "Roll.").await;

@@ -29,7 +29,7 @@ fn start(text: &str, reference: u32) -> Value {
 }
 
 #[tokio::test]
-async fn two_turns_run_over_one_socket_and_are_answered_there() {
+async fn two_turns_run_and_are_approved_over_one_socket() {
     let server = TestServer::start_asking(asking()).await;
     let mut socket = Socket::connect(&server).await;
     let mut seen = Vec::new();
@@ -57,7 +57,7 @@ async fn two_turns_run_over_one_socket_and_are_answered_there() {
 }
 
 #[tokio::test]
-async fn a_denial_over_the_socket_can_stop_the_turn() {
+async fn denial_with_stop_over_the_socket_cancels_the_turn() {
     let server = TestServer::start_asking(asking()).await;
     let mut socket = Socket::connect(&server).await;
     socket.send(start("Hi", 1)).await;
@@ -77,7 +77,7 @@ async fn a_denial_over_the_socket_can_stop_the_turn() {
 }
 
 #[tokio::test]
-async fn a_socket_that_comes_back_goes_on_behind_what_it_saw_also_after_a_restart() {
+async fn socket_resumes_after_its_last_event_across_a_restart() {
     let server = TestServer::start_asking(asking()).await;
     let mut socket = Socket::connect(&server).await;
     socket.send(start("Hi", 1)).await;
@@ -94,7 +94,7 @@ async fn a_socket_that_comes_back_goes_on_behind_what_it_saw_also_after_a_restar
     let events = of(&turn, &after);
     assert_eq!(events[0]["seq"], seen + 1);
     assert_eq!(events.last().unwrap()["status"], "cancelled");
-    // From a snapshot there is nothing more to come.
+    // After a snapshot of the end no more events follow.
     socket.send(json!({"op": "subscribe", "turn_id": turn, "from": "snapshot"})).await;
     let whole = socket.until(has("op", "unsubscribed")).await;
     assert_eq!(
@@ -104,7 +104,7 @@ async fn a_socket_that_comes_back_goes_on_behind_what_it_saw_also_after_a_restar
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_told_and_the_socket_stays() {
+async fn invalid_operation_is_an_error_and_the_socket_stays_open() {
     let server = TestServer::start(ScriptQueue::new([ModelScript::new().say("Hello.")])).await;
     let mut socket = Socket::connect(&server).await;
     for (op, code, remedy) in [
@@ -138,7 +138,7 @@ async fn what_makes_no_sense_is_told_and_the_socket_stays() {
 }
 
 #[tokio::test]
-async fn a_refusal_over_a_socket_has_status_and_time_of_http() {
+async fn socket_errors_carry_http_status_and_retry_after() {
     let limits = throughline::config::ServerLimits { streams_per_key_max: 1, ..Default::default() };
     let server =
         TestServer::start_with(asking(), |builder| builder.approval(ApprovalMode::Ask), limits).await;
@@ -154,7 +154,7 @@ async fn a_refusal_over_a_socket_has_status_and_time_of_http() {
 }
 
 #[tokio::test]
-async fn a_message_over_the_limit_of_clients_is_sent_whole() {
+async fn outgoing_message_may_exceed_the_incoming_limit() {
     let limits = throughline::config::ServerLimits { socket_message_bytes_max: 1_000, ..Default::default() };
     let text = "x".repeat(1 << 20);
     let whole = SpeechMove { text: text.clone(), chunk_chars: Some(usize::MAX), tokens_per_second: None };
@@ -169,7 +169,7 @@ async fn a_message_over_the_limit_of_clients_is_sent_whole() {
 }
 
 #[tokio::test]
-async fn a_socket_is_closed_with_the_code_that_says_why() {
+async fn socket_close_codes_name_the_reason() {
     let limits = throughline::config::ServerLimits {
         socket_message_bytes_max: 1_000,
         socket_frame_bytes_max: 1_000,
@@ -203,7 +203,7 @@ async fn a_socket_is_closed_with_the_code_that_says_why() {
 }
 
 #[tokio::test]
-async fn a_socket_is_told_that_its_key_is_no_longer_valid() {
+async fn revoked_key_closes_sockets_with_4401() {
     let server =
         Gated::start(ScriptQueue::new([ModelScript::new().then(ScriptMove::Stall)]), &gated::settings())
             .await;
@@ -230,7 +230,7 @@ async fn a_socket_is_told_that_its_key_is_no_longer_valid() {
 }
 
 #[tokio::test]
-async fn the_socket_is_a_client_that_runs_its_own_tool() {
+async fn socket_client_runs_its_own_tool() {
     let calls = ScriptQueue::new([
         ModelScript::new().call("client_open", json!({})),
         ModelScript::new().say("Open."),

@@ -1,4 +1,5 @@
-//! Bytes that a WebSocket may be sent, as they are on a socket: RFC 6455 to the letter, and the end of everything else.
+//! Frames that a WebSocket may be sent, at the byte level: RFC 6455 to the letter, and a close for everything
+//! else.
 //!
 //! The same classes as Autobahn's cases 1 to 7, against `/v1/ws` itself; Autobahn's own run against an echo route is
 //! `cargo xtask verify --only websocket`.
@@ -47,7 +48,7 @@ impl Socket {
         }
         let head = String::from_utf8(head).unwrap();
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-        // The key of RFC 6455 §1.3, and what must come of it.
+        // The key of RFC 6455 §1.3, and its expected hash.
         assert!(head.to_ascii_lowercase().contains("s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
         Self(socket)
     }
@@ -148,7 +149,7 @@ async fn server() -> TestServer {
 }
 
 #[tokio::test]
-async fn who_answers_no_ping_is_taken_for_gone_and_who_does_stays() {
+async fn socket_without_pongs_is_closed_with_4408() {
     let asking = async |socket_ping_ms| {
         let limits = ServerLimits { socket_ping_ms, ..ServerLimits::default() };
         TestServer::start_with(ScriptQueue::new([]), |builder| builder, limits).await
@@ -215,7 +216,7 @@ async fn check_answered(
     assert_eq!(socket.closed().await, 1000, "{what}");
 }
 
-/// Cuts a text into frames of so many bytes.
+/// Splits a text into frames of this many bytes.
 fn fragments(payload: &[u8], bytes: usize) -> Vec<Vec<u8>> {
     let pieces: Vec<&[u8]> = payload.chunks(bytes).collect();
     let last = pieces.len() - 1;
@@ -224,7 +225,7 @@ fn fragments(payload: &[u8], bytes: usize) -> Vec<Vec<u8>> {
 }
 
 #[tokio::test]
-async fn one_message_is_the_same_however_it_is_cut() {
+async fn message_is_the_same_for_any_fragmentation() {
     let server = server().await;
     // Of one, two, three and four bytes, and cut between all of them.
     let reference = "aé天🦀";
@@ -256,7 +257,7 @@ async fn one_message_is_the_same_however_it_is_cut() {
 }
 
 #[tokio::test]
-async fn pings_are_answered_even_in_the_middle_of_a_message() {
+async fn pings_are_answered_between_fragments() {
     let server = server().await;
     let whole = ping("middle");
     let (first, second) = whole.as_bytes().split_at(9);
@@ -267,7 +268,7 @@ async fn pings_are_answered_even_in_the_middle_of_a_message() {
         let frames = [begin.clone(), ping, end.clone()];
         check_answered(&server, "a ping between fragments", &frames, &[payload], "middle").await;
     }
-    // Nobody asked for these, and nobody minds.
+    // Unsolicited pongs are allowed.
     let frames = [frame(FIN | PONG, b""), begin.clone(), frame(FIN | PONG, b"unasked"), end.clone()];
     check_answered(&server, "pongs", &frames, &[], "middle").await;
     let ten: Vec<Vec<u8>> = (0..10).map(|_| frame(FIN | PING, b"p")).chain([text(&whole)]).collect();
@@ -275,7 +276,7 @@ async fn pings_are_answered_even_in_the_middle_of_a_message() {
 }
 
 #[tokio::test]
-async fn what_is_no_websocket_frame_is_a_protocol_error() {
+async fn invalid_frame_is_a_protocol_error() {
     let server = server().await;
     let whole = ping("x");
     let mut cases = vec![
@@ -302,7 +303,7 @@ async fn what_is_no_websocket_frame_is_a_protocol_error() {
         cases.push(("a reserved opcode in a message", vec![frame(TEXT, b"{"), frame(FIN | opcode, b"x")]));
     }
     for (what, frames) in cases {
-        // What was said before it may be answered.
+        // Messages before it may be answered.
         if what == "the end twice" {
             let mut socket = Socket::open(&server).await;
             socket.send(&frames.concat()).await;
@@ -315,7 +316,7 @@ async fn what_is_no_websocket_frame_is_a_protocol_error() {
 }
 
 #[tokio::test]
-async fn a_text_is_utf8_or_the_end() {
+async fn invalid_utf8_closes_the_socket_with_1007() {
     let server = server().await;
     // From Autobahn's 6.*: overlong, surrogates, too large, cut short, no beginning.
     let bad: [&[u8]; 12] = [
@@ -352,7 +353,7 @@ async fn a_text_is_utf8_or_the_end() {
 }
 
 #[tokio::test]
-async fn what_is_over_a_limit_is_not_waited_for() {
+async fn oversized_frame_closes_the_socket_at_once() {
     let server = server().await;
     let frame_max = FRAME_BYTES_MAX as usize;
     // The head alone: nothing of it is read.
@@ -362,14 +363,14 @@ async fn what_is_over_a_limit_is_not_waited_for() {
     }
     let long = vec![b' '; MESSAGE_BYTES_MAX as usize + 1];
     check_closed(&server, "a message", &fragments(&long, 1 << 10), &[1009]).await;
-    // A length whose highest bit is set is none at all.
+    // A length whose highest bit is set is invalid.
     let head = [vec![FIN | TEXT, 0xff], u64::MAX.to_be_bytes().to_vec(), vec![1, 2, 3, 4]].concat();
     check_closed(&server, "an impossible length", &[head], &[1002, 1009]).await;
     check_closed(&server, "a binary message", &[frame(FIN | BINARY, b"{}")], &[1003]).await;
 }
 
 #[tokio::test]
-async fn a_goodbye_is_answered_with_its_own_code_if_it_is_one() {
+async fn close_frame_is_answered_with_its_code_if_valid() {
     let server = server().await;
     for code in [1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 3000, 3999, 4000, 4999] {
         check_closed(&server, "a code", &[close(code)], &[code]).await;
@@ -382,7 +383,7 @@ async fn a_goodbye_is_answered_with_its_own_code_if_it_is_one() {
     check_closed(&server, "without a code", &[frame(FIN | CLOSE, b"")], &[1000, 1005]).await;
     let bad = frame(FIN | CLOSE, b"\x03\xe8\xff\xfe");
     check_closed(&server, "a reason that is no text", &[bad], &[1002, 1007]).await;
-    // What is said after it is not heard.
+    // Messages after the close are ignored.
     let frames = [close(1000), text(&ping("too late")), frame(FIN | PING, b"late")];
     check_closed(&server, "talking on", &frames, &[1000]).await;
     // In the middle of a message, too.
@@ -390,7 +391,7 @@ async fn a_goodbye_is_answered_with_its_own_code_if_it_is_one() {
 }
 
 #[tokio::test]
-async fn what_is_no_operation_is_an_error_and_not_the_end() {
+async fn malformed_operation_is_an_error_and_not_a_close() {
     let server = server().await;
     let mut socket = Socket::open(&server).await;
     for (said, code) in [

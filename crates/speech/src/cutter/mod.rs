@@ -8,7 +8,7 @@ use crate::limits::SentenceLimits;
 use crate::sentence::{SpokenSentence, SpokenSpan};
 use words::{FullStop, full_stop_after};
 
-/// Cuts what a [`SpeakableFilter`](crate::SpeakableFilter) gives out into sentences.
+/// Cuts the output of a [`SpeakableFilter`](crate::SpeakableFilter) into sentences.
 ///
 /// The first one may end early, at a clause, so that a voice can begin. A sentence ends at a mark that ends sentences,
 /// with the quotation marks and brackets that close after it, and at the end of a paragraph, an item, a row or a heading.
@@ -32,7 +32,7 @@ pub struct SentenceCutter {
     text: String,
     spans: Vec<SpokenSpan>,
     width: usize,
-    /// Something between the last character and the next one.
+    /// Text between the last character and the next one.
     gap: Gap,
     /// The piece may end here, depending on what follows.
     ending: Option<Ending>,
@@ -43,7 +43,7 @@ pub struct SentenceCutter {
     blank_end: usize,
     /// A straight quotation mark is open.
     is_quoting: bool,
-    /// Only digits and punctuation so far: the number of an item.
+    /// False while there are only digits and punctuation: the number of an item.
     has_words: bool,
     has_cut: bool,
     #[cfg(test)]
@@ -73,7 +73,7 @@ struct Ending {
 enum EndMark {
     /// `。！？` and others that need no blank.
     Full,
-    /// `!` and `?`.
+    /// An exclamation mark `!` or a question mark `?`.
     Exclamation,
     Stop(FullStop),
     Ellipsis,
@@ -90,7 +90,7 @@ impl SentenceCutter {
         Self { limits, ..Self::default() }
     }
 
-    /// Takes what is spoken next; adds the sentences that are complete.
+    /// Adds the next spoken item; appends the sentences that are complete.
     pub fn push(&mut self, next: Speakable, sentences: &mut Vec<SpokenSentence>) {
         self.count(1);
         match next {
@@ -234,7 +234,7 @@ impl SentenceCutter {
         }
     }
 
-    /// Writes what is between the last character and `next`.
+    /// Writes the gap between the last character and `next`.
     fn fill_gap(&mut self, next: char, sentences: &mut Vec<SpokenSentence>) {
         let gap = std::mem::take(&mut self.gap);
         let Some(last) = self.text.chars().next_back() else { return };
@@ -286,7 +286,7 @@ impl SentenceCutter {
         }
     }
 
-    /// Takes out the blank in front of a full stop, where something unspoken stood.
+    /// Removes the blank before a full stop, left by unspoken text.
     fn tighten_stop(&mut self) {
         if self.text.ends_with(" .")
             && let Some(span) = self.spans.last().copied()
@@ -315,7 +315,7 @@ impl SentenceCutter {
         }
     }
 
-    /// Cuts what has become too wide.
+    /// Cuts a sentence that has become too wide.
     fn cut_too_wide(&mut self, last: char, sentences: &mut Vec<SpokenSentence>) {
         if is_combining(last) && self.width <= self.limits.sentence_width_max + COMBINING_MAX {
             return;
@@ -327,7 +327,7 @@ impl SentenceCutter {
         self.cut(at, sentences);
     }
 
-    /// Gives out the first `at` bytes of the text and goes on with the rest.
+    /// Emits the first `at` bytes of the text and continues with the rest.
     fn cut(&mut self, at: usize, sentences: &mut Vec<SpokenSentence>) {
         self.count(self.text.len());
         if at == self.text.len() {

@@ -3,13 +3,13 @@
 /// Meaning of a full stop by the word in front of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FullStop {
-    /// It ends a sentence unless the next word is in lower case.
+    /// Ends a sentence unless the next word is in lower case.
     Plain,
-    /// It belongs to the word: a title, an initial, the number of an item.
+    /// Belongs to the word: a title, an initial, the number of an item.
     OfWord,
-    /// It may do both: it ends a sentence in front of a capital letter.
+    /// Ends a sentence only before a capital letter.
     Either,
-    /// It belongs to the word in front of a number.
+    /// Belongs to the word if a number follows.
     OfNumber,
 }
 
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn the_word_in_front_decides() {
+    fn full_stop_is_classified_by_the_preceding_word() {
         check("Ask Dr", FullStop::OfWord);
         check("J. R. R", FullStop::OfWord);
         check("the U.S", FullStop::OfWord);

@@ -14,7 +14,7 @@ pub(super) struct InlineReader {
     state: InlineState,
     /// Characters whose meaning is not yet known.
     held: Vec<SourceChar>,
-    /// The character in front, as it stands in the source.
+    /// Previous character of the source.
     before: Option<char>,
     /// The last character of the line so far is a blank, and so was the one in front of it.
     trailing_blanks: usize,
@@ -22,7 +22,7 @@ pub(super) struct InlineReader {
     is_forced_break: bool,
     has_cells: bool,
     is_heading: bool,
-    /// Nothing is spoken until this region ends; the lines see it, too.
+    /// Region of which nothing is spoken; the line reader uses it, too.
     pub(super) region: Option<SkippedRegion>,
     #[cfg(test)]
     pub(super) work: usize,
@@ -39,7 +39,7 @@ enum InlineState {
     Begin,
     /// After a backquote run, until its code begins.
     Backquotes(usize),
-    /// Inline code that opened with so many backquotes; so many are at its end so far.
+    /// Inline code that opened with this many backquotes, with the number at its end so far.
     Code {
         opened: usize,
         closing: usize,
@@ -66,7 +66,7 @@ enum InlineState {
         depth: usize,
     },
     LongAddress,
-    /// A word that may be the beginning of an address.
+    /// A word that may begin an address.
     Word,
     Url,
     Entity,
@@ -103,7 +103,7 @@ enum ReadMode {
     Plain,
 }
 
-/// A word of a formula that is longer is prose between two amounts of money.
+/// Longest word of a formula, in letters; a longer one is prose between two amounts of money.
 const FORMULA_WORD_LETTERS_MAX: usize = 3;
 /// Longest formula that is spoken, in characters: the name of a variable.
 const FORMULA_NAME_CHARS_MAX: usize = 8;
@@ -114,7 +114,7 @@ const SHORTCODE_CHARS_MAX: usize = 32;
 const ENTITY_CHARS_MAX: usize = 10;
 const LABEL_CHARS_MAX: usize = 128;
 const URL_TRAIL_CHARS_MAX: usize = 16;
-/// Beginnings of addresses.
+/// Prefixes of addresses.
 const SCHEMES: [&str; 6] = ["https://", "http://", "www.", "mailto:", "ftp://", "file://"];
 /// Marker of calls in front of a list in brackets.
 const BRACKET_CALLS: &str = "[TOOL_CALLS]";
@@ -131,7 +131,7 @@ impl InlineReader {
         std::mem::take(&mut self.has_cells)
     }
 
-    /// Decides what cannot go on in the next line.
+    /// Resolves states that cannot continue in the next line.
     pub(super) fn end_line(&mut self, out: &mut SpokenOutput) {
         match self.state {
             InlineState::Text | InlineState::Tag(_) | InlineState::LongTag => {}
@@ -164,7 +164,7 @@ impl InlineReader {
         self.before = None;
     }
 
-    /// The next line goes on with the paragraph.
+    /// Continues the paragraph in the next line.
     pub(super) fn continue_line(&mut self, out: &mut SpokenOutput) {
         let is_forced = self.trailing_blanks >= 2 || self.is_forced_break;
         (self.trailing_blanks, self.is_forced_break) = (0, false);
@@ -428,7 +428,7 @@ impl InlineReader {
             }
             InlineState::Url if !ends_url(one.character) => return self.hold_url_trail(one),
             InlineState::Url => self.end_url(out),
-            // A backslash: the next character stands for itself.
+            // A backslash: the next character is literal.
             _ => self.state = InlineState::Text,
         }
         self.read(one, ReadMode::Plain, out);
@@ -787,7 +787,7 @@ impl InlineReader {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WordMatch {
-    /// It may become the beginning of an address.
+    /// May become the prefix of an address.
     Open,
     Address,
     Other,

@@ -1,12 +1,12 @@
-//! Regions of which nothing is spoken, and the tags that begin them.
+//! Regions that are not spoken, and the tags that begin them.
 
-/// A region that is skipped until it ends, whatever lines and fences stand in it.
+/// A region that is skipped to its end, across lines and fences.
 #[derive(Clone, Debug)]
 pub(super) struct SkippedRegion {
     end: RegionEnd,
     /// The latest characters, from the last one that may begin the end.
     tail: String,
-    /// Only blanks since the last line break.
+    /// True while there are only blanks since the last line break.
     is_blank_line: bool,
 }
 
@@ -14,7 +14,7 @@ pub(super) struct SkippedRegion {
 pub(super) enum RegionEnd {
     /// A closing tag without its `>`; in lower case.
     Tag(String),
-    /// `-->`.
+    /// The end of a comment, `-->`.
     Comment,
     /// `$$`, `\]`, `\)`; a formula has no blank line in it.
     Formula(&'static str),
@@ -108,7 +108,7 @@ pub(super) enum TagEffect {
     Skip(RegionEnd),
 }
 
-/// Elements of which nothing is spoken: programs, drawings, thinking, and calls of tools as models write them.
+/// Elements that are not spoken: programs, drawings, thinking, and calls of tools as models write them.
 const SILENT_ELEMENTS: [&str; 34] = [
     "script",
     "style",
@@ -201,7 +201,7 @@ pub(super) fn tag_effect(tag: &str) -> TagEffect {
     }
 }
 
-/// The paragraph ended in what was surely becoming a tag.
+/// True if the paragraph ended in an incomplete tag.
 pub(super) fn is_cut_off_tag(held: &str) -> bool {
     let name = held.trim_start_matches(['<', '/']);
     let name = name.split(char::is_whitespace).next().unwrap_or_default();
@@ -212,10 +212,10 @@ pub(super) fn is_cut_off_tag(held: &str) -> bool {
         || (bare.len() >= CUT_OFF_NAME_BYTES_MIN && is_silent)
 }
 
-/// A shorter name may be a word after a sign.
+/// Shortest name of an incomplete tag, in bytes; a shorter one may be a word after a `<`.
 const CUT_OFF_NAME_BYTES_MIN: usize = 4;
 
-/// Markers of VCP.
+/// Effect of a marker of VCP.
 fn marker_effect(inner: &str) -> TagEffect {
     let lower = inner.to_lowercase();
     if lower == "[tool_request]" {
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_in_every_notation_are_skipped_to_their_own_end() {
+    fn tool_calls_in_every_notation_are_skipped_to_their_end() {
         check("<tool_call>", until("</tool_call"));
         check("<invoke name=\"x\">", until("</invoke"));
         check("<function=search>", until("</function"));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_pauses_or_nothing() {
+    fn tags_become_pauses_or_nothing() {
         check("<b>", TagEffect::Nothing);
         check("</tool_call>", TagEffect::Nothing);
         check("<script src=x />", TagEffect::Nothing);

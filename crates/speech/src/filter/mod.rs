@@ -1,8 +1,8 @@
 //! Markdown to characters that are spoken, one character at a time.
 //!
-//! Lines are read here: headings, lists, tables, fences, rules. What stands in a line is read by [`inline`]. Both hold
-//! characters back only until it is clear what they are, at most so many, and give them out at most twice, so the time
-//! is linear in the length of the text.
+//! Lines are read here: headings, lists, tables, fences, rules. The content of a line is read by [`inline`].
+//! Both hold a limited number of characters back, only until their meaning is clear, and emit them at most
+//! twice, so the time is linear in the length of the text.
 
 mod inline;
 mod markup;
@@ -15,7 +15,7 @@ use markup::RegionStep;
 pub const INLINE_CODE_CHARS_MAX: usize = 40;
 /// Characters of one piece of inline markup (code, a tag, a formula) that are held back until it closes.
 pub const MARKUP_CHARS_MAX: usize = 512;
-/// Characters of a link's address that are held back; what is longer without a blank is an address in any case.
+/// Characters of a link's address that are held back; a longer one without a blank is an address in any case.
 pub const ADDRESS_CHARS_MAX: usize = 2048;
 /// Characters at the beginning of a line that are held back until it is clear what kind of line it is.
 pub const LINE_LEAD_CHARS_MAX: usize = 256;
@@ -23,16 +23,16 @@ pub const LINE_LEAD_CHARS_MAX: usize = 256;
 /// A piece of a text for a voice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Speakable {
-    /// A character.
+    /// A spoken character.
     Character {
-        /// As it is spoken.
+        /// The character as it is spoken.
         character: char,
-        /// First byte in the source text of the character that it stands for.
+        /// Offset in the source text of the character that it comes from.
         source_byte: usize,
         /// Length of that character in the source text, in bytes.
         source_len: usize,
     },
-    /// Something that is heard as a pause.
+    /// A pause in speech.
     Pause(SpeechPause),
 }
 
@@ -47,7 +47,7 @@ pub enum SpeechPause {
     Paragraph,
 }
 
-/// Takes a text of Markdown in pieces and gives out what is spoken of it.
+/// Converts Markdown text, given in pieces, to spoken characters and pauses.
 ///
 /// Not spoken are: markup, code except short inline code, addresses of links and pictures, formulas, HTML tags, blocks
 /// that call tools, thinking in tags, emoji and their names, and marks of footnotes and citations. Text of links,
@@ -81,13 +81,13 @@ pub struct SpeakableFilter {
     indent: usize,
     quotes: usize,
     quotes_before: usize,
-    /// The line in front of this one was blank, or there is none.
+    /// False if the previous line was blank, or there is none.
     follows_text: bool,
     /// An item of a list was begun and not left: indented lines are text.
     in_list: bool,
     /// An item was begun on this line.
     begins_item: bool,
-    /// The line that ended last ends what it said.
+    /// True if the line that ended last ends its block.
     ends_block: bool,
     inline: InlineReader,
     out: SpokenOutput,
@@ -102,7 +102,8 @@ struct SourceChar {
     at: usize,
 }
 
-/// Collects what is spoken. Of pauses in a row the longest one counts, and nothing begins with one.
+/// Collects spoken characters. Of consecutive pauses the longest one counts, and the output never begins with
+/// one.
 #[derive(Clone, Debug)]
 struct SpokenOutput {
     events: Vec<Speakable>,
@@ -181,7 +182,7 @@ struct OpenFence {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FenceLine {
     Lead,
-    /// So many fence marks and nothing else but blanks after them.
+    /// This many fence marks and only blanks after them.
     Marks(usize),
     Code,
 }
@@ -205,7 +206,7 @@ impl SpeakableFilter {
         std::mem::take(&mut self.out.events)
     }
 
-    /// The text has ended: decides what was held back.
+    /// Ends the text: resolves the held characters.
     pub fn finish(mut self) -> Vec<Speakable> {
         if self.inline.region.is_none() && self.line == LineState::Lead {
             match self.lead_state {
@@ -380,7 +381,7 @@ impl SpeakableFilter {
             self.begin_item();
         }
         match self.lead.first().map(|one| one.character) {
-            // Headings, fences and numbers may stand in an item.
+            // Headings, fences and numbers may be inside an item.
             None => {
                 self.lead_state = LineLead::Indent;
                 self.take(next);
@@ -501,7 +502,7 @@ impl SpeakableFilter {
         self.line = LineState::Fence(fence);
     }
 
-    /// The line is text: gives out the pause in front of it and what was held back.
+    /// Begins a line of text: emits the pause before it and the held characters.
     fn begin_text(&mut self, kind: LineKind) {
         if self.indent == 0 && !self.begins_item {
             self.in_list = false;
@@ -548,7 +549,7 @@ const CODE_INDENT: usize = 4;
 /// Characters after the first one by which the scheme of an address is known.
 const DEFINITION_LOOK_CHARS: usize = 3;
 
-/// May stand in a line in which nothing is spoken.
+/// True for characters that may be in a line without spoken text.
 fn is_lead_mark(character: char) -> bool {
     matches!(character, '-' | '*' | '_' | '=' | '+' | '|' | ':')
 }

@@ -6,7 +6,7 @@ use throughline_speech::{
 
 #[track_caller]
 fn check(markdown: &str, expected: &[&str]) {
-    // The early cut of the first sentence has a test of its own.
+    // The early cut of the first sentence has a separate test.
     let limits = SentenceLimits { first_clause_width_min: usize::MAX, ..SentenceLimits::default() };
     check_with(limits, markdown, expected);
 }
@@ -19,7 +19,7 @@ fn check_with(limits: SentenceLimits, markdown: &str, expected: &[&str]) {
 }
 
 #[test]
-fn sentences_end_where_a_reader_pauses() {
+fn sentences_end_at_punctuation_and_paragraph_breaks() {
     check("It rains. Take a coat! Or not? Well…", &["It rains.", "Take a coat!", "Or not?", "Well…"]);
     check("Really?! Yes.", &["Really?!", "Yes."]);
     check("He said \"Go.\" Then he left.", &["He said \"Go.\"", "Then he left."]);
@@ -31,7 +31,7 @@ fn sentences_end_where_a_reader_pauses() {
 }
 
 #[test]
-fn chinese_sentences_end_without_a_blank() {
+fn chinese_sentences_end_without_a_space() {
     check("今天下雨。带伞！好吗？好的", &["今天下雨。", "带伞！", "好吗？", "好的"]);
     check("他说：“走吧！”然后走了。", &["他说：“走吧！”", "然后走了。"]);
     check("他说：“走！”，大家都笑了。", &["他说：“走！”，大家都笑了。"]);
@@ -43,14 +43,14 @@ fn chinese_sentences_end_without_a_blank() {
 }
 
 #[test]
-fn mixed_text_is_cut_by_either_rule() {
+fn mixed_chinese_and_english_is_cut_by_both_rules() {
     check("请用 Node.js v20.1 运行。It works. 好的。", &["请用 Node.js v20.1 运行。", "It works.", "好的。"]);
     check("共 3.14 元。OK！Next one.", &["共 3.14 元。", "OK！", "Next one."]);
     check("价格是 $5。然后 $10。", &["价格是 $5。", "然后 $10。"]);
 }
 
 #[test]
-fn full_stops_inside_of_words_end_nothing() {
+fn full_stops_in_words_and_numbers_do_not_end_sentences() {
     check("Pi is 3.14 and v1.2.3 is out. Yes", &["Pi is 3.14 and v1.2.3 is out.", "Yes"]);
     check("Ask Dr. Wu or Mrs. Li, e.g. today. Bye", &["Ask Dr. Wu or Mrs. Li, e.g. today.", "Bye"]);
     check("J. R. R. Tolkien wrote it. I read it.", &["J. R. R. Tolkien wrote it.", "I read it."]);
@@ -66,7 +66,7 @@ fn full_stops_inside_of_words_end_nothing() {
 }
 
 #[test]
-fn lists_headings_and_tables_are_read_piece_by_piece() {
+fn lists_headings_and_table_rows_are_separate_sentences() {
     check("# Weather\nIt rains.\n## Later ##\n\nSun", &["Weather", "It rains.", "Later", "Sun"]);
     check("Title\n=====\ntext\n\n---\n\nmore", &["Title", "text", "more"]);
     check("- one\n- two\n  goes on\n* three\n+ four", &["one", "two goes on", "three", "four"]);
@@ -117,7 +117,7 @@ fn code_is_spoken_only_if_it_is_a_short_name() {
 }
 
 #[test]
-fn addresses_are_not_spoken_and_texts_of_links_are() {
+fn link_texts_are_spoken_and_urls_are_not() {
     check("See [the **docs**](https://example.com/a_(b) \"Title\"). Bye", &["See the docs.", "Bye"]);
     check("See https://example.com/x?y=z. Then www.example.com, ok", &["See.", "Then, ok"]);
     check("见https://example.com/路。好", &["见路。", "好"]);
@@ -134,7 +134,7 @@ fn addresses_are_not_spoken_and_texts_of_links_are() {
 }
 
 #[test]
-fn notes_formulas_and_pictures_are_not_spoken() {
+fn citations_formulas_and_emoji_are_not_spoken() {
     check("Known[^1] facts [2], [3, 4].\n\n[^1]: A note.", &["Known facts,.", "A note."]);
     check("来源【12†source】可靠。【注意】看", &["来源可靠。", "【注意】看"]);
     check("If $n$ is $x^2 + 1$, then $$\\int_0^1 x$$ holds.", &["If n is, then holds."]);
@@ -150,7 +150,7 @@ fn notes_formulas_and_pictures_are_not_spoken() {
 }
 
 #[test]
-fn tags_and_calls_are_not_spoken() {
+fn tags_and_tool_calls_are_not_spoken() {
     check("a <b class=\"x\">bold</b> word<br>next <p>para</p>", &["a bold word, next", "para"]);
     check("<script>\nalert(1)\n\n```\n</script>after", &["after"]);
     check("<!-- no\n\n- no -->yes", &["yes"]);
@@ -178,7 +178,7 @@ fn tags_and_calls_are_not_spoken() {
 }
 
 #[test]
-fn the_first_sentence_is_cut_early() {
+fn first_sentence_is_cut_at_an_early_clause() {
     let limits = SentenceLimits::default();
     check_with(
         limits,
@@ -195,7 +195,7 @@ fn the_first_sentence_is_cut_early() {
 }
 
 #[test]
-fn no_sentence_is_wider_than_the_limit() {
+fn sentence_width_is_limited() {
     let limits = SentenceLimits { first_clause_width_min: usize::MAX, sentence_width_max: 40 };
     check_with(
         limits,
@@ -209,7 +209,7 @@ fn no_sentence_is_wider_than_the_limit() {
     );
     check_with(limits, &"字".repeat(45), &[&"字".repeat(20), &"字".repeat(20), &"字".repeat(5)]);
     check_with(limits, &"x".repeat(81), &[&"x".repeat(40), &"x".repeat(40), "x"]);
-    // At least one word has room, whatever the setting.
+    // At least one word fits, for any setting.
     let least = SentenceLimits { sentence_width_max: 0, ..limits };
     check_with(least, &"x".repeat(21), &[&"x".repeat(SentenceLimits::SENTENCE_WIDTH_MIN), "x"]);
     assert_eq!(
@@ -219,7 +219,7 @@ fn no_sentence_is_wider_than_the_limit() {
 }
 
 #[test]
-fn a_line_of_marks_is_held_back_so_far_and_no_further() {
+fn line_of_marks_is_buffered_up_to_a_limit() {
     check(&format!("{}\nafter", "-".repeat(LINE_LEAD_CHARS_MAX)), &["after"]);
     check(&format!("{}x -- y\n\nafter", "=".repeat(5_000)), &["x, y", "after"]);
 }
@@ -231,7 +231,7 @@ fn source<'t>(markdown: &'t str, sentence: &SpokenSentence) -> &'t str {
 }
 
 #[test]
-fn a_sentence_knows_its_source() {
+fn sentence_maps_to_its_source_bytes() {
     let text = "# Title\n\nIt is **22 °C** in [Paris](https://x.org). Go on?";
     let found = sentences(text, SentenceLimits::default());
     let sources: Vec<&str> = found.iter().map(|sentence| source(text, sentence)).collect();

@@ -1,4 +1,4 @@
-//! Any text in any pieces: the same sentences, no panic, and sentences that are what they claim to be.
+//! Any text in any pieces: the same sentences, no panic, and spans that match the source.
 
 use proptest::prelude::*;
 use throughline_speech::{SentenceLimits, Speakable, SpeakableFilter, SpeechText, SpokenSentence, sentences};
@@ -92,7 +92,7 @@ fn text() -> impl Strategy<Value = String> {
     prop::collection::vec(part, 0..60).prop_map(|parts| parts.concat())
 }
 
-/// The sentences of a text that arrives in pieces of so many characters, in turn.
+/// The sentences of a text that arrives in pieces of these sizes, in turn.
 fn in_pieces(text: &str, sizes: &[usize], limits: SentenceLimits) -> Vec<SpokenSentence> {
     let mut speech = SpeechText::new(limits);
     let mut found = Vec::new();
@@ -123,7 +123,7 @@ proptest! {
     }
 
     #[test]
-    fn a_sentence_is_what_it_claims_to_be(text in text(), sentence_width_max in 20_usize..60) {
+    fn sentences_are_speakable_ordered_and_within_their_source(text in text(), sentence_width_max in 20_usize..60) {
         let limits = SentenceLimits { sentence_width_max, ..SentenceLimits::default() };
         let mut end = 0;
         for sentence in sentences(&text, limits) {
@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_spoken_stands_in_the_source_in_order(text in text()) {
+    fn spoken_characters_follow_source_order(text in text()) {
         let mut filter = SpeakableFilter::new();
         let mut spoken = filter.push(&text);
         spoken.extend(filter.finish());

@@ -31,9 +31,9 @@ async fn store(file: &Path) -> Result<Arc<SqliteStore>> {
 /// The store that a load goes to.
 #[derive(Clone)]
 pub enum At {
-    /// A file of its own.
+    /// A separate file.
     File,
-    /// This database, which nobody has used yet.
+    /// This new, empty database.
     #[cfg(feature = "postgres")]
     Database(String),
 }
@@ -194,7 +194,7 @@ pub async fn open_again(ended: usize, live: usize) -> Result<OpenedAgain> {
         }
     });
     futures_util::future::try_join_all(tasks).await?;
-    // The ended ones leave the journal by themselves, some hundred a moment.
+    // Ended turns leave the journal in the background, some hundred at a time.
     while writing.stats().turns > live {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -223,7 +223,7 @@ pub struct Tails {
     pub cpu_us: f64,
 }
 
-/// Cost of so many viewers of one turn.
+/// Cost of this many viewers of one turn.
 pub async fn tails(viewers: usize, events: u64) -> Result<Tails> {
     let folder = tempfile::tempdir()?;
     let store = store(&folder.path().join("store.db")).await?;

@@ -4,9 +4,10 @@
 //! cargo bench -p throughline-store --features postgres --bench store -- measure [--quick]     one JSON line a figure
 //! ```
 //!
-//! Raw inserts write 200-byte rows into an append-only table, so many in a transaction; the store appends 200-byte
-//! records through `dyn Log`, from tasks as a driver does. Processor time is of the whole process: producers, the writer
-//! thread and wake-ups are in it; that of PostgreSQL's own processes is not. Every answer is compared with what was written.
+//! Raw inserts write 200-byte rows into an append-only table, a fixed number per transaction; the store
+//! appends 200-byte records through `dyn Log`, from tasks as a driver does. Processor time is of the whole
+//! process: producers, the writer thread and wake-ups are in it; that of PostgreSQL's own processes is not.
+//! Every answer is compared with what was written.
 
 mod clock;
 #[cfg(feature = "postgres")]
@@ -85,7 +86,7 @@ fn run(runtime: &tokio::runtime::Runtime, effort: &Effort) -> anyhow::Result<()>
     Ok(())
 }
 
-/// Turns that append, paced and as fast as they are answered, each load in a store of its own.
+/// Turns that append, paced and as fast as they are answered, each load in a separate store.
 fn loads_at(
     runtime: &tokio::runtime::Runtime,
     effort: &Effort,

@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRow {
     pub turn_id: String,
-    /// Its id; unique, since it begins with the turn's.
+    /// Id of the call; unique, since it begins with the turn's.
     pub tool_id: String,
     /// The conversation of the turn. Filled in by the store.
     pub conversation_id: Option<String>,
-    /// In which step, from 1.
+    /// Number of the step, from 1.
     pub step: u32,
     /// Name of the tool.
     pub tool_name: String,
     pub source: String,
     pub effect: String,
-    /// As in `tool_result`, or what it is doing now.
+    /// Status as in `tool_result`, or the current one of a call without a result.
     pub status: String,
     /// As JSON, or the text that is not JSON.
     pub arguments: String,
@@ -34,7 +34,7 @@ pub struct CallRow {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallFilter {
     pub tool_name: Option<String>,
-    /// Of tools from this source.
+    /// Only tools from this source.
     pub source: Option<String>,
     /// With one of these statuses; empty = with any.
     pub statuses: Vec<String>,
@@ -42,11 +42,12 @@ pub struct CallFilter {
     pub turn_id: Option<String>,
     /// Begun then or later.
     pub from: Option<i64>,
-    /// Begun before.
+    /// Only calls begun before this time.
     pub until: Option<i64>,
-    /// That ran longer than so many milliseconds.
+    /// Only calls that ran longer than this many milliseconds.
     pub longer_than_ms: Option<i64>,
-    /// With this text, whatever its case, in name, arguments, summary or error. `%` and `_` mean themselves.
+    /// Only calls with this text in name, arguments, summary or error, ignoring case. `%` and `_` are matched
+    /// literally.
     pub text: Option<String>,
 }
 
@@ -62,11 +63,11 @@ impl CallFilter {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallCounts {
     pub total: u64,
-    /// By status, the most frequent first.
+    /// Counts by status, the most frequent first.
     pub by_status: Vec<NamedCount>,
-    /// By tool, the most frequent first.
+    /// Counts by tool, the most frequent first.
     pub by_tool: Vec<NamedCount>,
-    /// The time of a search was over before all calls were looked at: there are at least so many.
+    /// True if the time limit ended the search before all calls were read: the counts are lower bounds.
     #[serde(default)]
     pub partial: bool,
 }
@@ -74,7 +75,7 @@ pub struct CallCounts {
 /// A name with the number of its calls.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedCount {
-    /// Of what.
+    /// Name that is counted: a status, a tool or a model.
     pub name: String,
     pub count: u64,
 }

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConversationRow {
     pub id: String,
-    /// Whose it is.
+    /// Name of the owner.
     pub user: String,
     /// Given, or the first words of the first input.
     pub title: String,
-    /// Where the title comes from.
+    /// Origin of the title.
     pub title_by: TitleSource,
-    /// The turn that a new one continues if nothing else is said.
+    /// Turn that a new one continues by default.
     pub leaf_id: Option<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,
@@ -25,10 +25,11 @@ pub struct ConversationRow {
     /// Tags by its user, in order, each once.
     #[serde(default)]
     pub tags: Vec<String>,
-    /// Since when it stands in front of the others, in milliseconds since 1970. Never with `archived_at`.
+    /// Time of pinning, in milliseconds since 1970: pinned conversations come first. Never together with
+    /// `archived_at`.
     #[serde(default)]
     pub pinned_at: Option<i64>,
-    /// Since when it is out of the usual list, in milliseconds since 1970.
+    /// Time of archiving, in milliseconds since 1970: archived conversations are not in the default list.
     #[serde(default)]
     pub archived_at: Option<i64>,
     /// Neither listed nor searched, and removed a while after its last event.
@@ -36,14 +37,14 @@ pub struct ConversationRow {
     pub temporary: bool,
 }
 
-/// Where a title comes from.
+/// Origin of a title.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TitleSource {
     /// The first words of the first input.
     #[serde(rename = "input")]
     FirstInput,
-    /// Somebody gave it.
+    /// Given by the user.
     #[serde(rename = "given")]
     UserGiven,
 }
@@ -79,33 +80,34 @@ pub struct NewConversation {
 pub struct ConversationFilter {
     /// With this text in title, inputs or answers.
     pub text: Option<String>,
-    /// In this folder.
+    /// Only conversations in this folder.
     pub folder: Option<String>,
-    /// With this tag.
+    /// Only conversations with this tag.
     pub tag: Option<String>,
-    /// Archived, or not. `None` = those that are not, and with a text all.
+    /// Archived ones, or others. `None` = others; with a text, both.
     pub archived: Option<bool>,
     /// Pinned, or not. `None` = all: in a list without text, folder and tag the pinned ones come first.
     pub pinned: Option<bool>,
 }
 
 impl ConversationFilter {
-    /// Those with this text.
+    /// Filter for conversations with this text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 }
 
-/// Changes of how a conversation is filed; what is `None` stays. A temporary one that is filed stays for good.
+/// Changes of how a conversation is filed; `None` leaves a value as it is. A temporary conversation that is
+/// filed becomes permanent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationChange {
     /// Into a folder, or out of its folder.
     pub folder: Option<Option<String>>,
     /// All of its tags.
     pub tags: Option<Vec<String>>,
-    /// To the front, or back. What is pinned is not archived.
+    /// True = pin, which also unarchives; false = unpin.
     pub pinned: Option<bool>,
-    /// Out of the usual list, or back. What is archived is not pinned.
+    /// True = archive, which also unpins; false = unarchive.
     pub archived: Option<bool>,
     /// `Some(false)` = it stays for good.
     pub temporary: Option<bool>,
@@ -146,15 +148,15 @@ pub struct ConversationUsage {
 /// Outcome of a removal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemovalOutcome {
-    /// It is gone, with everything that was only its own.
+    /// Removed, with everything that only it used.
     Removed(RemovalSummary),
     /// A turn of it runs; cancel it first. Nothing was removed.
     StillRunning { turn_id: String },
-    /// There is no such thing.
+    /// Nothing with this id exists.
     NotFound,
 }
 
-/// Everything that a removal deleted.
+/// Counts of everything that a removal deleted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RemovalSummary {
     pub conversations: u64,
@@ -164,16 +166,16 @@ pub struct RemovalSummary {
     pub files: u64,
     /// Hashes that lost a file: candidates for [`BlobFolder::collect`](crate::BlobFolder::collect).
     pub blobs: Vec<String>,
-    /// There is more to be removed than fits one commit: ask again.
+    /// True if more must be removed than fits one commit: call again.
     pub has_more: bool,
 }
 
-/// A place where a text was found.
+/// A text that a search found.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SearchHit {
     pub conversation_id: String,
     pub title: String,
-    /// In which turn; `None` = in the title.
+    /// Turn of the text; `None` = the title of the conversation.
     pub turn_id: Option<String>,
     pub part: SearchHitPart,
     /// The text around the hit.
@@ -182,12 +184,12 @@ pub struct SearchHit {
     pub at: i64,
 }
 
-/// Where in a conversation a text was found.
+/// Part of a conversation in which a text was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SearchHitPart {
     Title,
-    /// In what a person said.
+    /// Input of a user.
     Input,
     Answer,
 }
@@ -208,9 +210,9 @@ pub struct ImportedConversation {
 /// Cutoffs of retention, in milliseconds since 1970: older rows are deleted. `None` = they stay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetentionCutoffs {
-    /// Conversations in which nothing has happened since, and turns that stand alone.
+    /// Conversations without an event since this time, and turns without a conversation.
     pub conversations: Option<i64>,
-    /// Raw upstream bytes.
+    /// Raw upstream bytes older than this.
     pub raw: Option<i64>,
     /// Files that no turn uses.
     pub unused_files: Option<i64>,

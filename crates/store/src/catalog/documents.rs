@@ -26,7 +26,7 @@ impl DocumentKind {
     pub const ALL: [Self; 6] =
         [Self::Agent, Self::ToolToggles, Self::Queued, Self::ChatQuestion, Self::SavedPrompt, Self::Setting];
 
-    /// As it is kept.
+    /// Name of the kind in the database.
     pub fn name(self) -> &'static str {
         match self {
             Self::Agent => "agent",
@@ -41,9 +41,9 @@ impl DocumentKind {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StoredDocument {
-    /// Its name among those of its kind.
+    /// Name, unique within its kind.
     pub name: String,
-    /// Never looked into.
+    /// Opaque to the store.
     pub body: Value,
     /// Grows by one with each change, from 1.
     pub version: u64,
@@ -57,9 +57,9 @@ pub struct StoredDocument {
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDocument {
     pub kind: DocumentKind,
-    /// Its name among those of its kind.
+    /// Name, unique within its kind.
     pub name: String,
-    /// Never looked into.
+    /// Opaque to the store.
     pub body: Value,
     /// Precondition of the write.
     pub precondition: DocumentPrecondition,
@@ -70,9 +70,9 @@ pub struct NewDocument {
 /// Precondition of a write, so that two people do not overwrite each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentPrecondition {
-    /// Whatever.
+    /// No condition.
     Any,
-    /// Nothing.
+    /// The document must not exist.
     Absent,
     /// The document in this version.
     Version(u64),
@@ -81,9 +81,9 @@ pub enum DocumentPrecondition {
 /// Outcome of writing a document.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PutOutcome {
-    /// It is there now.
+    /// Written; this is the stored document.
     Written(StoredDocument),
-    /// Something else is there. Nothing was written.
+    /// Another version is stored. Nothing was written.
     Conflict(Option<StoredDocument>),
 }
 
@@ -94,7 +94,7 @@ pub struct NewRemembered {
     pub conversation_id: Option<String>,
     /// Subject of the answer: an answer about the same, in the same conversation or always, is replaced.
     pub about: String,
-    /// Never looked into.
+    /// Opaque to the store.
     pub answer: Value,
     /// Milliseconds since 1970.
     pub at: i64,
@@ -103,13 +103,13 @@ pub struct NewRemembered {
 /// An answer that is remembered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RememberedRow {
-    /// By which it is taken back. Never used again.
+    /// Number by which the decision is deleted. Never reused.
     pub number: u64,
     /// Holds in this conversation only; `None` = always.
     pub conversation_id: Option<String>,
     /// Subject of the answer.
     pub about: String,
-    /// Never looked into.
+    /// Opaque to the store.
     pub answer: Value,
     /// Milliseconds since 1970.
     pub at: i64,

@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 pub struct FileRow {
     /// Made by the caller.
     pub id: String,
-    /// Whose it is.
+    /// Name of the owner.
     pub user: String,
     /// For people only: no path is ever made of it.
     pub name: String,
-    /// As its maker says.
+    /// Media type, as declared by the uploader.
     pub media_type: String,
     pub bytes: u64,
-    /// Of its content: the name of its blob.
+    /// BLAKE3 hash of the content: the name of its blob.
     pub hash: String,
     /// Milliseconds since 1970.
     pub created_at: i64,
@@ -26,10 +26,10 @@ pub struct NewFile {
     pub id: String,
     /// As its maker calls it; what cannot be shown is taken out.
     pub name: String,
-    /// As its maker says.
+    /// Media type, as declared by the uploader.
     pub media_type: String,
     pub bytes: u64,
-    /// Of its content: the name of its blob.
+    /// BLAKE3 hash of the content: the name of its blob.
     pub hash: String,
     /// The turn whose tool or model made it; it goes with that turn. `None` = uploaded.
     pub made_in: Option<String>,

@@ -1,10 +1,12 @@
-//! Folding of case in every script, a character for a character: what people search in, whatever a database thinks of letters.
+//! Case folding in every script, one character to one character: searches do not depend on the locale of a
+//! database.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// A character by which all its forms are found: small and capital letters in every script, the two small sigmas of Greek, the two
-/// of `i` in Turkish, and letters and digits of full width. One for one, so that a place in a folded text is the same in the text.
+/// The character that stands for all its forms in a search: small and capital letters in every script, the
+/// two small sigmas of Greek, the two of `i` in Turkish, and letters and digits of full width. One to one, so
+/// that an offset in a folded text is the same in the original.
 pub(crate) fn fold_char(c: char) -> char {
     match c {
         c if c.is_ascii() => return c.to_ascii_lowercase(),
@@ -34,7 +36,7 @@ pub(crate) fn fold(text: &str) -> String {
     text.chars().map(fold_char).collect()
 }
 
-/// Offset of `sought` in `text`, whatever the case of either.
+/// Offset of `sought` in `text`, ignoring the case of both.
 pub(crate) fn find_folded(text: &str, sought: &str) -> Option<usize> {
     let sought: Vec<char> = sought.chars().map(fold_char).collect();
     let first = *sought.first()?;
@@ -47,7 +49,7 @@ pub(crate) fn find_folded(text: &str, sought: &str) -> Option<usize> {
 /// No letter with two cases is beyond.
 const CASED_MAX: u32 = 0x1_ffff;
 
-/// Every character that is folded to another one, with all that are folded to the same.
+/// Every character that is folded to another one, with all characters that fold to the same.
 static FORMS: LazyLock<HashMap<char, String>> = LazyLock::new(|| {
     let mut forms: HashMap<char, String> = HashMap::new();
     for c in (0..=CASED_MAX).filter_map(char::from_u32) {
@@ -83,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_form_of_a_letter_is_folded_to_one() {
+    fn case_folding_is_unicode_aware_and_idempotent() {
         for (text, folded) in [
             ("ПРИВЕТ Ёж", "привет ёж"),
             ("ÉCOLE Ærø", "école ærø"),
@@ -105,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_found_where_it_stands() {
+    fn find_folded_returns_the_offset_in_the_original() {
         for (text, sought, at) in [
             ("Он сказал ПРИВЕТ", "привет", Some(18)),
             ("привет", "ПРИВЕТ", Some(0)),
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn every_letter_with_two_cases_is_in_a_pattern_of_either() {
+    fn regex_pattern_includes_both_cases_of_every_letter() {
         for c in (0..=u32::from(char::MAX)).filter_map(char::from_u32) {
             let others: Vec<char> = c
                 .to_lowercase()

@@ -10,11 +10,11 @@ pub const LAST_USED_INTERVAL_MS: i64 = 60_000;
 pub struct KeyRow {
     /// The part of the key that is no secret.
     pub id: String,
-    /// The user whom it identifies.
+    /// User that the key identifies.
     pub user: String,
     /// Name given by its owner.
     pub name: String,
-    /// Of the secret. Compared by the caller, in constant time.
+    /// Hash of the secret. Compared by the caller, in constant time.
     pub hash: String,
     pub scopes: Vec<String>,
     /// Milliseconds since 1970.
@@ -23,7 +23,7 @@ pub struct KeyRow {
     pub expires_at: Option<i64>,
     /// To the minute; milliseconds since 1970.
     pub last_used_at: Option<i64>,
-    /// Since then it is worth nothing; milliseconds since 1970.
+    /// Time of revocation, in milliseconds since 1970; a revoked key is invalid.
     pub revoked_at: Option<i64>,
     /// Limits of the key, besides those of its person.
     #[serde(default)]

@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Limits of a catalog. A value over a limit is [`StoreError::OverLimit`](crate::StoreError::OverLimit) with the
-/// name of the field, but for a title, which is cut, and raw bytes, of which the beginning is kept.
+/// Limits of a catalog. A value over a limit is [`StoreError::OverLimit`](crate::StoreError::OverLimit) with
+/// the name of the field, except for a title, which is cut, and raw bytes, of which only the beginning is
+/// stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CatalogLimits {
@@ -15,7 +16,7 @@ pub struct CatalogLimits {
     pub tag_chars_max: usize,
     /// Tags of one conversation. Default 20.
     pub tags_max: usize,
-    /// Folders, and tags, that are named at once. Default 1,000: they are listed as a whole.
+    /// Distinct folders, and distinct tags, of one user. Default 1,000: they are listed as a whole.
     pub labels_max: u32,
     /// Links of one user that show a conversation. Default 1,000.
     pub shares_max: u64,
@@ -25,11 +26,11 @@ pub struct CatalogLimits {
     pub document_bytes_max: u64,
     /// Documents of one kind of one user. Default 1,000: they are listed as a whole.
     pub documents_max: u64,
-    /// Remembered answers of one user; one more takes the place of the oldest. Default 1,000.
+    /// Remembered decisions of one user; one more replaces the oldest. Default 1,000.
     pub remembered_max: u64,
-    /// Keys of one user, those that are revoked not counted. Default 100.
+    /// Keys of one user, not counting revoked ones. Default 100.
     pub keys_max: u64,
-    /// People, those that were removed counted. Default 1,000.
+    /// People, including removed ones. Default 1,000.
     pub people_max: u64,
     /// All files of one user, in bytes, equal contents counted once for each file. Default 2 GiB.
     pub user_files_bytes_max: u64,
@@ -39,8 +40,8 @@ pub struct CatalogLimits {
     pub raw_turn_bytes_max: u64,
     /// Length of a search text, in characters. Default 1,000.
     pub search_chars_max: usize,
-    /// Time after which a search returns the hits that it has and says that there may be more, in milliseconds. Default 150:
-    /// users see something while they type, and the next page continues from there.
+    /// Time after which a search returns the hits that it has and is marked partial, in milliseconds. Default
+    /// 150: users see something while they type, and the next page continues from there.
     pub search_ms_max: u64,
     /// Longest time that a request waits for a search in all, in milliseconds. Default 5,000: longer than all searches before it.
     pub search_wait_ms_max: u64,

@@ -1,4 +1,5 @@
-//! The methods of the catalog, once for both databases: which statements each of them is, and on what they run.
+//! The methods of the catalog, once for both databases: the statements of each, and the connection that runs
+//! them.
 
 use super::sql::{
     CatalogDb, calls, conversations, documents, files, filing, keys, overview, people, raw, removal, samples,
@@ -33,8 +34,8 @@ fn only_read() -> StoreError {
     StoreError::failed("this store was opened to be read: it is neither written nor searched")
 }
 
-/// A database of the catalog: connections for its statements, and a search of its own. One that is only
-/// [read](crate::StoreReader) has neither writes nor searches.
+/// A database of the catalog: connections for its statements, and its implementation of the searches. A
+/// [read-only](crate::StoreReader) one has neither writes nor searches.
 #[async_trait]
 pub(crate) trait CatalogBackend: Send + Sync + 'static {
     fn limits(&self) -> CatalogLimits;
@@ -160,8 +161,8 @@ owned_arguments!(Vec<CallRow>, DocumentKind, NewDocument, NewRemembered, KeyRow,
 owned_arguments!(ConversationChange, ShareRow, NextTurn);
 owned_arguments!(KeyLimits, PersonRow, PersonChange, TurnCharge, UsageCount, Option<TurnRating>);
 
-/// Implements a trait for every backend. A row is: what the statements run on, the method, and its statements. The
-/// methods under `functions` are more than one transaction, or differ between the databases.
+/// Implements a trait for every backend. Each row names the connection, the method, and its statements. The
+/// methods under `functions` use more than one transaction, or differ between the databases.
 macro_rules! catalog_methods {
     (
         impl $catalog:ident for $store:ident: $backend:ident;
@@ -196,14 +197,14 @@ catalog_methods! {
     statements {
         write(Process, user) create_turn(user: &str, turn: NewTurnRow) -> TurnCreation
             = |db, limits| turns::create(db, &limits, &user, &turn);
-        // It writes nothing, and takes the locks of what it asks for.
+        // It writes nothing, but takes the locks of the rows that it reads.
         write(Process, user) refusal_of_next(user: &str, next: NextTurn) -> Option<TurnRefusal>
             = |db, limits| turns::refusal_of_next(db, &limits, &user, &next);
         read() turn(user: &str, turn_id: &str) -> Option<TurnRow>
             = |db| turns::get(db, &user, &turn_id);
         read() turn_by_idempotency_key(user: &str, key: &IdempotencyKey, now: i64) -> Option<TurnCreation>
             = |db| turns::by_idempotency_key(db, &user, &key, now);
-        // What a power cut takes away of an end is in the log, where the next start finds it.
+        // An end that a power cut loses here is still in the log, where the next start finds it.
         write(Process, user) end_turn(user: &str, turn_id: &str, end: TurnEnd) -> bool
             = |db| turns::end(db, &user, &turn_id, &end);
         write(Power, user) rate_turn(user: &str, turn_id: &str, rating: Option<TurnRating>) -> bool
@@ -399,7 +400,7 @@ async fn usage(
     store.read(Box::new(move |db| async move { people::reports(db, &owners, now).await }.boxed())).await
 }
 
-/// Looked at before it is written: each request comes here, and the writer is for those who have something to write.
+/// Checked before it is written: each request calls this, and the writer should not be woken for nothing.
 async fn touch_key(store: &impl CatalogBackend, id: &str, now: i64) -> Result<bool, StoreError> {
     let key = id.to_owned();
     let needs_touch: CatalogJob<bool> =

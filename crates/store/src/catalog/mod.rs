@@ -1,8 +1,8 @@
-//! Everything that is kept beside the log: whose turn it is, where it stands in which conversation, what was called,
-//! uploaded and set. Never what happened in a turn: that is in the [`Log`](crate::Log) alone.
+//! Everything that is stored except the log: owners of turns, their position in conversations, tool calls,
+//! files and settings. Never the events of a turn: those are in the [`Log`](crate::Log) alone.
 //!
-//! Ownership is part of every query: what belongs to another user is absent. The few methods without a user are for
-//! the server itself and say so.
+//! Ownership is part of every query: rows of another user are absent. The few methods without a user are for
+//! the server itself and documented as such.
 
 mod calls;
 mod conversations;
@@ -82,21 +82,22 @@ use std::collections::HashSet;
 pub trait Catalog: Send + Sync {
     // Turns
 
-    /// Begins a turn, and its conversation if it is the first one of it. The leaf of the conversation is then this turn.
+    /// Begins a turn, and its conversation if it is the first one of it. The turn becomes the leaf of the
+    /// conversation.
     ///
     /// Only as durable as [`Durability::Process`](crate::Durability::Process): the first append to the log of the turn
     /// follows on the same connection with [`Durability::Power`](crate::Durability::Power) and makes both durable, so
     /// that a turn costs one fsync before it is acknowledged. Acknowledge a turn after that append, not after this.
     ///
     /// # Errors
-    /// [`StoreError::Exists`]: the id of turn or conversation is taken, whoever has it.
+    /// [`StoreError::Exists`]: the id of turn or conversation is taken, by this user or another.
     async fn create_turn(&self, user: &str, turn: NewTurnRow) -> Result<TurnCreation, StoreError>;
 
-    /// Reason that [`create_turn`](Self::create_turn) would refuse a turn even after the one that runs in its conversation
-    /// has ended; `None`: nothing speaks against it now. Writes nothing.
+    /// Reason that [`create_turn`](Self::create_turn) would refuse a turn even after the one that runs in its
+    /// conversation has ended; `None`: it would be accepted now. Writes nothing.
     ///
     /// # Errors
-    /// As for [`create_turn`](Self::create_turn), be it [`StoreError::OverLimit`].
+    /// As for [`create_turn`](Self::create_turn), including [`StoreError::OverLimit`].
     async fn refusal_of_next(&self, user: &str, next: NextTurn) -> Result<Option<TurnRefusal>, StoreError>;
 
     async fn turn(&self, user: &str, turn_id: &str) -> Result<Option<TurnRow>, StoreError>;
@@ -128,8 +129,8 @@ pub trait Catalog: Send + Sync {
         page: &PageRequest,
     ) -> Result<ResultPage<TurnHistoryRow>, StoreError>;
 
-    /// Turns with a text in input or answer, whatever its case, newest first. `%` and `_` mean themselves. A page ends after
-    /// [`CatalogLimits::search_ms_max`] and says that it is [partial](ResultPage::partial).
+    /// Turns with a text in input or answer, ignoring case, newest first. `%` and `_` are matched literally.
+    /// A page ends after [`CatalogLimits::search_ms_max`] and is then marked [partial](ResultPage::partial).
     async fn search_turns(
         &self,
         user: &str,
@@ -141,7 +142,7 @@ pub trait Catalog: Send + Sync {
     /// Numbers of turns by status, model and agent.
     async fn count_turns(&self, user: &str, filter: &TurnFilter) -> Result<TurnCounts, StoreError>;
 
-    /// Removes a turn with everything behind it. If the leaf was among them, the leaf is then its parent.
+    /// Removes a turn with all its descendants. If the leaf was among them, the parent becomes the leaf.
     async fn delete_turn(&self, user: &str, turn_id: &str) -> Result<RemovalOutcome, StoreError>;
 
     /// All turns without an end, of all users, oldest first: for the server when it starts.
@@ -149,10 +150,11 @@ pub trait Catalog: Send + Sync {
 
     // Conversations
 
-    /// Begins a conversation without a turn.
+    /// Creates a conversation without a turn.
     ///
     /// # Errors
-    /// [`StoreError::Exists`]: the id is taken, whoever has it.
+    ///
+    /// [`StoreError::Exists`]: the id is taken, by this user or another.
     async fn create_conversation(
         &self,
         user: &str,
@@ -176,9 +178,10 @@ pub trait Catalog: Send + Sync {
     async fn conversation_usage(&self, user: &str, id: &str)
     -> Result<Option<ConversationUsage>, StoreError>;
 
-    /// Files a conversation; its place in lists by time stays. `false`: there is no such conversation.
+    /// Files a conversation; its position in lists by time stays. `false`: there is no such conversation.
     ///
     /// # Errors
+    ///
     /// [`StoreError::OverLimit`]: `folder_chars_max`, `tag_chars_max`, `tags_max`.
     async fn change_conversation(
         &self,
@@ -188,11 +191,12 @@ pub trait Catalog: Send + Sync {
         now: i64,
     ) -> Result<bool, StoreError>;
 
-    /// Where a text stands in titles, inputs and answers, whatever its case, newest first. `%`, `_` and the like mean
-    /// themselves. Nothing is found for a text of blanks only. What cannot be looked through in time is for the next page,
-    /// and the page says that it is [partial](ResultPage::partial).
+    /// Occurrences of a text in titles, inputs and answers, ignoring case, newest first. `%`, `_` and the
+    /// like are matched literally. A text of blanks only has no hits. Texts that cannot be searched within
+    /// the time limit are left to the next page, and the page is marked [partial](ResultPage::partial).
     ///
     /// # Errors
+    ///
     /// [`StoreError::Busy`]: too many searches wait, or this one has waited too long.
     async fn search(
         &self,
@@ -220,7 +224,7 @@ pub trait Catalog: Send + Sync {
     /// [`restore_conversation`](Self::restore_conversation), or [`delete_expired`](Self::delete_expired) removes it.
     async fn trash_conversation(&self, user: &str, id: &str, now: i64) -> Result<RemovalOutcome, StoreError>;
 
-    /// Brings back a conversation that was deleted after this time. `false`: there is none.
+    /// Restores a conversation that was deleted after this time. `false`: there is none.
     async fn restore_conversation(
         &self,
         user: &str,
@@ -235,8 +239,8 @@ pub trait Catalog: Send + Sync {
     /// [`StoreError::Exists`]: an id is taken. [`StoreError::Invalid`]: a turn runs, or its parent is not before it.
     async fn import(&self, user: &str, imported: ImportedConversation) -> Result<(), StoreError>;
 
-    /// Forgets what is older than the times given, of all users, a part at a time: for the server itself. Conversations
-    /// in which a turn runs stay.
+    /// Deletes data older than the given times, of all users, a part at a time: for the server itself.
+    /// Conversations with a running turn stay.
     async fn delete_expired(&self, times: RetentionCutoffs) -> Result<RemovalSummary, StoreError>;
 
     // Links that show a conversation
@@ -258,13 +262,14 @@ pub trait Catalog: Send + Sync {
     /// Removes a link. `false`: there is no such link.
     async fn delete_share(&self, user: &str, id: &str) -> Result<bool, StoreError>;
 
-    /// A link of any user: for whoever shows its secret.
+    /// A share link of any user: for the handler that checks the link's secret.
     async fn share(&self, id: &str) -> Result<Option<ShareRow>, StoreError>;
 
     // Calls
 
-    /// Keeps calls, each under its turn and id: what was there is replaced. Returns how many; those whose turn is not
-    /// the user's are left out. Survives the death of the process, and the log has it all anyway.
+    /// Stores calls, each under its turn and id, replacing earlier rows. Returns the number stored; calls of
+    /// another user's turns are left out. Survives the death of the process; after a power cut the log still
+    /// has the calls.
     async fn put_calls(&self, user: &str, calls: Vec<CallRow>) -> Result<u64, StoreError>;
 
     async fn call(&self, user: &str, turn_id: &str, tool_id: &str) -> Result<Option<CallRow>, StoreError>;
@@ -298,7 +303,7 @@ pub trait Catalog: Send + Sync {
     /// Writes a document.
     async fn put_document(&self, user: &str, document: NewDocument) -> Result<PutOutcome, StoreError>;
 
-    /// Removes a document, and says what it was.
+    /// Removes a document, and returns it.
     async fn remove_document(
         &self,
         user: &str,
@@ -319,7 +324,7 @@ pub trait Catalog: Send + Sync {
     /// Remembers an answer. `None`: there is no such conversation.
     async fn remember(&self, user: &str, answer: NewRemembered) -> Result<Option<RememberedRow>, StoreError>;
 
-    /// Takes back an answer, and says what it was.
+    /// Deletes a remembered decision, and returns it.
     async fn delete_remembered(&self, user: &str, number: u64) -> Result<Option<RememberedRow>, StoreError>;
 
     // Keys
@@ -336,48 +341,50 @@ pub trait Catalog: Send + Sync {
     /// Makes a key worthless from now on. `false`: there is no such key, or it was revoked before.
     async fn revoke_key(&self, user: &str, id: &str, now: i64) -> Result<bool, StoreError>;
 
-    /// A key by its id, of whichever user, valid or not: for authentication, which finds out who the user is.
+    /// A key by its id, of any user, valid or not: for authentication, which determines the user from it.
     async fn key(&self, id: &str) -> Result<Option<KeyRow>, StoreError>;
 
     /// Notes that a key was used, at most once in [`LAST_USED_INTERVAL_MS`]: for authentication. `true` if it was written.
     async fn touch_key(&self, id: &str, now: i64) -> Result<bool, StoreError>;
 
-    /// Sets what a key may use. `false`: there is no such key.
+    /// Sets the limits of a key. `false`: there is no such key.
     async fn set_key_limits(&self, user: &str, id: &str, limits: KeyLimits) -> Result<bool, StoreError>;
 
     /// Keys of the user, newest first.
     async fn keys_page(&self, user: &str, page: &PageRequest) -> Result<ResultPage<KeyRow>, StoreError>;
 
-    /// Keys of all people, newest first: for those who look after the server.
+    /// Keys of all people, newest first: for administrators.
     async fn all_keys(&self, page: &PageRequest) -> Result<ResultPage<KeyRow>, StoreError>;
 
     // People
 
-    /// Adds a person: for those who look after the server, as the three that follow.
+    /// Adds a person: for administrators, like the three methods that follow.
     ///
     /// # Errors
-    /// [`StoreError::Exists`]: there is one of this name, be it that they were removed.
+    ///
+    /// [`StoreError::Exists`]: the name is taken, also by a person who was removed.
     async fn add_person(&self, person: PersonRow) -> Result<(), StoreError>;
 
     async fn person(&self, name: &str) -> Result<Option<PersonRow>, StoreError>;
 
-    /// People, newest first, also those who were removed.
+    /// People, newest first, including removed ones.
     async fn people(&self, page: &PageRequest) -> Result<ResultPage<PersonRow>, StoreError>;
 
-    /// Changes a person. `None`: there is none of this name.
+    /// Changes a person. `None`: there is no person with this name.
     async fn change_person(&self, name: &str, change: PersonChange) -> Result<Option<PersonRow>, StoreError>;
 
-    /// Revokes all keys of the user, and returns the ids of those that were good until now.
+    /// Revokes all keys of the user, and returns the ids of those that were valid until now.
     async fn revoke_keys(&self, user: &str, now: i64) -> Result<Vec<String>, StoreError>;
 
-    /// Deletes a part of everything that is the user's; repeat it while there is more. When nothing runs any more, the last
-    /// part takes the keys and the row of the person.
+    /// Deletes a part of all data of the user; repeat it while there is more. When no turn runs any more, the
+    /// last part deletes the keys and the row of the person.
     async fn delete_data(&self, user: &str) -> Result<RemovalSummary, StoreError>;
 
     // Use
 
-    /// Counts a request that is no turn, unless the user or the key has used up what it may: then nothing is written.
-    /// Turns are counted by [`create_turn`](Self::create_turn) and [`end_turn`](Self::end_turn).
+    /// Counts a request that is not a turn, unless a usage limit of the user or the key is reached: then
+    /// nothing is written. Turns are counted by [`create_turn`](Self::create_turn) and
+    /// [`end_turn`](Self::end_turn).
     async fn charge(
         &self,
         user: &str,
@@ -386,7 +393,7 @@ pub trait Catalog: Send + Sync {
         now: i64,
     ) -> Result<Option<UsageExceeded>, StoreError>;
 
-    /// Use of people and keys, in their order: for those who look after the server.
+    /// Usage of people and keys, in the order given: for administrators.
     async fn usage(&self, owners: &[UsageOwner<'_>], now: i64) -> Result<Vec<UsageReport>, StoreError>;
 
     // Files
@@ -397,17 +404,18 @@ pub trait Catalog: Send + Sync {
     /// [`StoreError::OverLimit`]: the user would have more than `user_files_bytes_max`. [`StoreError::Exists`].
     async fn add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError>;
 
-    /// A file for content that turns speak of: one of the user's that holds the same already and is used, else this one,
-    /// which is added as by [`add_file`](Self::add_file).
+    /// A file for content that turns refer to: an existing used one of the user with the same content, else
+    /// this one, which is added as by [`add_file`](Self::add_file).
     ///
     /// # Errors
+    ///
     /// As [`add_file`](Self::add_file).
     async fn find_or_add_file(&self, user: &str, file: NewFile) -> Result<FileRow, StoreError>;
 
     /// Notes that a turn uses a file: it stays as long as the turn does. `false`: the user does not have both.
     async fn record_file_use(&self, user: &str, turn_id: &str, file_id: &str) -> Result<bool, StoreError>;
 
-    /// One of these turns that uses a file.
+    /// One of these turns that uses the file.
     async fn turn_using_file(
         &self,
         user: &str,
@@ -420,7 +428,7 @@ pub trait Catalog: Send + Sync {
     /// Files, newest first.
     async fn files(&self, user: &str, page: &PageRequest) -> Result<ResultPage<FileRow>, StoreError>;
 
-    /// Removes a file, used or not, and says what it was.
+    /// Removes a file, used or not, and returns it.
     async fn remove_file(&self, user: &str, id: &str) -> Result<Option<FileRow>, StoreError>;
 
     /// Those of these blobs that a file of any user still needs: for the blob folder itself.
@@ -428,7 +436,7 @@ pub trait Catalog: Send + Sync {
 
     // Raw upstream bytes
 
-    /// Keeps bytes of an upstream behind those that are kept already. `None`: there is no such turn.
+    /// Appends bytes of an upstream to those that are stored already. `None`: there is no such turn.
     async fn append_raw(
         &self,
         user: &str,
@@ -437,8 +445,8 @@ pub trait Catalog: Send + Sync {
         now: i64,
     ) -> Result<Option<RawExtent>, StoreError>;
 
-    /// Notes that bytes of an answer were left out: what is kept is its beginning, and nothing is kept behind it. `false`:
-    /// there is no such turn.
+    /// Records that bytes of an answer were left out: the stored bytes are its beginning, and nothing is
+    /// appended to them. `false`: there is no such turn.
     async fn mark_raw_truncated(&self, user: &str, id: &RawId, now: i64) -> Result<bool, StoreError>;
 
     /// Stored replies of a turn's upstreams, in order.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Most rows of one page.
 pub const PAGE_ROWS_MAX: u32 = 200;
-/// Rows of a page when nothing is said.
+/// Rows of a page by default.
 pub const PAGE_ROWS_DEFAULT: u32 = 50;
 
 /// A page of a list.
@@ -13,7 +13,7 @@ pub const PAGE_ROWS_DEFAULT: u32 = 50;
 pub struct PageRequest {
     /// [`ResultPage::next`] of the page before; `None` = the first page.
     pub cursor: Option<String>,
-    /// At most this many rows, from 1 to [`PAGE_ROWS_MAX`]; what is outside is moved to the nearer end.
+    /// Most rows of the page, from 1 to [`PAGE_ROWS_MAX`]; a value outside is moved to the nearer end.
     pub limit: u32,
 }
 
@@ -29,7 +29,7 @@ impl PageRequest {
         Self::default()
     }
 
-    /// The page behind `cursor`.
+    /// The page after `cursor`.
     pub fn after(cursor: impl Into<String>) -> Self {
         Self { cursor: Some(cursor.into()), ..Self::default() }
     }
@@ -45,9 +45,10 @@ impl PageRequest {
         self.limit.clamp(1, PAGE_ROWS_MAX)
     }
 
-    /// The place behind which the page begins.
+    /// Position after which the page begins.
     ///
     /// # Errors
+    ///
     /// The cursor was not made by a page.
     pub fn position(&self) -> Result<Option<PagePosition>, StoreError> {
         self.cursor.as_deref().map(PagePosition::parse).transpose()
@@ -57,12 +58,13 @@ impl PageRequest {
 /// Some rows, and where the next ones begin.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResultPage<T> {
-    /// Newest first.
+    /// Rows of the page, newest first.
     pub items: Vec<T>,
     /// Cursor of the next page; `None` = there is nothing more.
     pub next: Option<String>,
-    /// Not everything that comes before [`next`](Self::next) has been looked at for want of time, or something is still
-    /// waiting for the index: there may be fewer items than asked for, and even none, although there are more.
+    /// True if not everything before [`next`](Self::next) has been searched, for want of time or because
+    /// texts still wait for the index: there may be fewer items than requested, even none, although more
+    /// exist.
     #[serde(default)]
     pub partial: bool,
 }
@@ -76,13 +78,13 @@ impl<T> ResultPage<T> {
         Self { items, next, partial: false }
     }
 
-    /// A page of nothing, with nothing behind it.
+    /// An empty page with no next one.
     pub fn empty() -> Self {
         Self { items: Vec::new(), next: None, partial: false }
     }
 }
 
-/// A place in a list: the time of a row and, among rows of one time, its id.
+/// A position in a list: the time of a row and, among rows of the same time, its id.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagePosition {
     /// Milliseconds since 1970.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// One day in milliseconds.
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
-/// A person who uses the server. Everything that is theirs has their name as its user.
+/// A person who uses the server. The name is the owner of all their rows.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PersonRow {
     pub name: String,
@@ -15,7 +15,7 @@ pub struct PersonRow {
     pub limits: UsageLimits,
     /// Milliseconds since 1970.
     pub created_at: i64,
-    /// Since then they may not come in; milliseconds since 1970.
+    /// Time of removal, in milliseconds since 1970; a removed person cannot sign in.
     pub removed_at: Option<i64>,
 }
 
@@ -135,7 +135,7 @@ pub struct TurnCharge {
 pub struct UsageExceeded {
     /// Name of the limit.
     pub limit: &'static str,
-    /// Its value.
+    /// Value of the limit.
     pub max: u64,
     /// True for a limit of the key, false for one of the person.
     pub is_of_key: bool,
@@ -166,7 +166,7 @@ impl KeyRow {
     }
 }
 
-/// Days since 1970.
+/// Day of a time, in days since 1970.
 pub(crate) fn day_of(ms: i64) -> i64 {
     ms.div_euclid(DAY_MS)
 }
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_is_free_again_at_the_beginning_of_the_next_day_or_month() {
+    fn usage_limit_resets_at_the_next_day_or_month() {
         // 2026-11-23 22:12, 1970-01-01, the leap days of 2000 and 2024, and the last millisecond of a year.
         for (now, month, next_day, next_month) in [
             (1_795_471_920_000, 20_758, 20_781, 20_788),

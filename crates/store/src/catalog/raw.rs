@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct RawId {
     pub turn_id: String,
-    /// In which step, from 1.
+    /// Number of the step, from 1.
     pub step: u32,
     /// Attempt at the step, from 1.
     pub attempt: u32,
@@ -27,7 +27,7 @@ pub struct RawRow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RawExtent {
-    /// All that came so far.
+    /// All bytes so far.
     #[serde(rename = "whole")]
     Complete,
     /// The beginning: the rest was over a limit, or came faster than it could be written.

@@ -8,9 +8,9 @@ use serde::{Deserialize, Serialize};
 pub struct SampleRange {
     /// Begun then or later, in milliseconds since 1970.
     pub from: i64,
-    /// Begun before.
+    /// Only rows begun before this time.
     pub until: i64,
-    /// At most so many turns and so many calls, the newest.
+    /// Most turns, and most calls, that are returned: the newest.
     pub rows_max: u32,
 }
 
@@ -28,9 +28,9 @@ pub struct MetricSamples {
 /// Some rows, and whether they are all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SampleRows<T> {
-    /// Newest first.
+    /// Rows, newest first.
     pub rows: Vec<T>,
-    /// There are older ones in the time, beyond `rows_max`.
+    /// True if older rows in the range were left out because of `rows_max`.
     #[serde(rename = "cut")]
     pub truncated: bool,
 }
@@ -55,14 +55,14 @@ impl<T> SampleRows<T> {
 pub struct TurnSample {
     /// Milliseconds since 1970.
     pub created_at: i64,
-    /// As [`TurnRow::status`](super::TurnRow::status).
+    /// Status, as [`TurnRow::status`](super::TurnRow::status).
     pub status: String,
     #[serde(default)]
     pub agent: String,
-    /// As `upstream/model`.
+    /// Model, as `upstream/model`.
     #[serde(default)]
     pub model: Option<String>,
-    /// `None` = it stands alone.
+    /// Id of the conversation; `None` = a turn without one.
     #[serde(default)]
     pub conversation_id: Option<String>,
     /// Tokens read by models, as upstreams count them.
@@ -80,7 +80,7 @@ pub struct TurnSample {
 pub struct CallSample {
     /// Name of the tool.
     pub tool_name: String,
-    /// As in [`CallRow`](super::CallRow).
+    /// Status, as in [`CallRow`](super::CallRow).
     pub status: String,
     /// Milliseconds since 1970.
     pub started_at: i64,
@@ -89,7 +89,7 @@ pub struct CallSample {
     /// The error of a failed call, cut.
     #[serde(default)]
     pub error: Option<String>,
-    /// Of its turn.
+    /// Id of the conversation of its turn.
     #[serde(default)]
     pub conversation_id: Option<String>,
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 pub struct ShareRow {
     /// The part of the link that is no secret.
     pub id: String,
-    /// Whose it is.
+    /// Name of the owner.
     pub user: String,
     /// Conversation that it shows.
     pub conversation_id: String,
@@ -15,7 +15,7 @@ pub struct ShareRow {
     pub leaf_id: String,
     /// Title of the conversation as it was.
     pub title: String,
-    /// Of the secret. Compared by the caller, in constant time.
+    /// Hash of the secret. Compared by the caller, in constant time.
     pub hash: String,
     /// Milliseconds since 1970.
     pub created_at: i64,

@@ -4,7 +4,7 @@ use super::fold::find_folded;
 use crate::error::StoreError;
 use std::borrow::Cow;
 
-/// Longest id or name that is taken, in bytes: what is longer is nobody's id.
+/// Longest valid id or name, in bytes: no row has a longer one.
 pub(crate) const ID_BYTES_MAX: usize = 256;
 /// Longest name of a file that is shown, in characters.
 pub(crate) const FILE_NAME_CHARS_MAX: usize = 200;
@@ -34,12 +34,12 @@ pub(crate) fn validate_id(field: &'static str, id: &str) -> Result<(), StoreErro
     Ok(())
 }
 
-/// A text to be kept where a database wants text: PostgreSQL takes no NUL.
+/// A text without NUL, which PostgreSQL cannot store.
 pub(crate) fn replace_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
-/// A title on one line, of at most so many characters.
+/// A title on one line, of at most `chars_max` characters.
 pub(crate) fn normalize_title(text: &str, chars_max: usize) -> String {
     truncate_chars(&collapse_whitespace(text), chars_max)
 }
@@ -57,7 +57,7 @@ pub(crate) fn auto_title(input: &str) -> String {
         return line;
     }
     let words = truncate_chars(&line, AUTO_TITLE_CHARS);
-    // In the middle of a word, unless the words are long or the language has no blanks.
+    // Cut within a word only if the words are long or the language has no blanks.
     match words.rfind(' ') {
         Some(blank) if blank > words.len() / 2 => format!("{}…", &words[..blank]),
         _ => format!("{words}…"),
@@ -69,8 +69,8 @@ pub(crate) fn preview(text: &str) -> String {
     truncate_chars(text, PREVIEW_CHARS)
 }
 
-/// A file's name as it is shown. Never a path: only what is behind the last separator of whichever system, without
-/// characters that hide or turn what follows.
+/// File name for display. Never a path: only the part after the last separator of any system, without
+/// characters that hide text or change its direction.
 pub(crate) fn sanitize_file_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let shown: String = last.chars().filter(|&c| !c.is_control() && !is_invisible(c)).collect();
@@ -78,7 +78,7 @@ pub(crate) fn sanitize_file_name(name: &str) -> String {
     if shown.is_empty() { "file".to_owned() } else { truncate_file_name(shown) }
 }
 
-/// A long name keeps its ending, which says what it is.
+/// Truncates a long name but preserves its extension.
 fn truncate_file_name(name: &str) -> String {
     if name.chars().count() <= FILE_NAME_CHARS_MAX {
         return name.to_owned();
@@ -113,11 +113,11 @@ fn truncate_chars(text: &str, chars_max: usize) -> String {
 pub(crate) enum SearchTerm {
     /// Long enough for an index of trigrams.
     Indexed(String),
-    /// Too short for it: every text is looked at.
+    /// Too short for the index: every text is read.
     Short(String),
-    /// Nothing is said about what is wanted.
+    /// Blank: no search term.
     Blank,
-    /// Nothing can match.
+    /// A term that no stored text can contain.
     Unmatchable,
 }
 
@@ -134,7 +134,7 @@ impl SearchTerm {
         }
         Ok(match chars {
             0 => Self::Blank,
-            // What is kept has none.
+            // Stored texts have no NUL.
             _ if text.contains('\0') => Self::Unmatchable,
             _ if chars < TRIGRAM_CHARS => Self::Short(text.to_owned()),
             _ => Self::Indexed(text.to_owned()),
@@ -173,7 +173,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_title_is_one_line_and_first_words_end_with_a_word() {
+    fn titles_are_normalized_and_cut_at_a_word() {
         assert_eq!(normalize_title("  a\n\tb\0c\u{7}  ", 200), "a b c");
         assert_eq!(normalize_title("四個字的題目", 3), "四個字");
         assert_eq!(auto_title("Short enough."), "Short enough.");
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_is_shown_and_never_a_path() {
+    fn file_names_are_sanitized_and_never_paths() {
         let check = |given: &str, shown: &str| assert_eq!(sanitize_file_name(given), shown, "{given:?}");
         check("report.pdf", "report.pdf");
         check("../../etc/passwd", "passwd");
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snippet_shows_what_was_found_and_what_is_around_it() {
+    fn snippet_shows_the_match_with_its_context() {
         assert_eq!(snippet("The Quick brown fox", "quick"), "The Quick brown fox");
         assert_eq!(snippet("ЖАРА и жара", "жара"), "ЖАРА и жара");
         let long = format!("{}needle{}", "a".repeat(100), "b".repeat(100));
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sought_is_long_enough_for_the_index_or_not() {
+    fn search_terms_are_classified_by_length() {
         let check =
             |text: &str, sought: SearchTerm| assert_eq!(SearchTerm::parse(text, 5), Ok(sought), "{text:?}");
         check("", SearchTerm::Blank);

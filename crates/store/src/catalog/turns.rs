@@ -1,4 +1,4 @@
-//! Turns as rows: who asked what, where it stands in a conversation, and how it ended.
+//! Turns as rows: their user and input, their position in a conversation, and their end.
 
 use super::calls::NamedCount;
 use super::people::{TurnCharge, UsageExceeded};
@@ -15,20 +15,20 @@ pub struct NewTurnRow {
     pub id: String,
     /// Id of the answer.
     pub message_id: String,
-    /// In which conversation, and behind what.
+    /// Conversation and parent of the turn.
     pub placement: TurnPlacement,
     /// Recognizes a repeated request.
     pub idempotency: Option<IdempotencyKey>,
-    /// Everything that is needed to resume it, as JSON. Never looked into.
+    /// Everything that is needed to resume the turn, as JSON. Opaque to the store.
     pub stored: String,
     pub agent: String,
-    /// As `upstream/model`.
+    /// Model, as `upstream/model`.
     pub model: Option<String>,
     /// Tool-calling mode.
     pub mode: Option<String>,
-    /// The text of the input: what is searched, and where the title of a new conversation comes from.
+    /// Text of the input: for the search, and for the title of a new conversation.
     pub input_text: String,
-    /// Ids of the files in the input. Those that are not the user's are left out.
+    /// Ids of the files in the input. Files of other users are left out.
     pub files: Vec<String>,
     /// Milliseconds since 1970.
     pub created_at: i64,
@@ -36,12 +36,12 @@ pub struct NewTurnRow {
     pub charge: TurnCharge,
 }
 
-/// Where a turn stands.
+/// Position of a turn in a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnPlacement {
     /// In no conversation: its history came with the request.
     Standalone,
-    /// It is the first of a conversation that begins with it, in the same commit.
+    /// First turn of a conversation that is created in the same commit.
     NewConversation {
         /// Made by the caller, never used before.
         id: String,
@@ -51,7 +51,7 @@ pub enum TurnPlacement {
     /// In a conversation that is there.
     InConversation {
         conversation_id: String,
-        /// Behind which turn; `None` = at the beginning, beside whatever began it before.
+        /// Parent of the turn; `None` = at the root, as a sibling of earlier first turns.
         parent: Option<TurnParent>,
     },
 }
@@ -61,17 +61,17 @@ pub enum TurnPlacement {
 pub struct TurnParent {
     /// A turn of the same conversation.
     pub turn_id: String,
-    /// Only up to this event of it: a fork. `None` = all of it.
+    /// Last event of the parent that is used: a fork. `None` = the whole turn.
     pub seq: Option<u64>,
 }
 
 impl TurnParent {
-    /// Behind all of a turn.
+    /// Parent of a turn that follows all of `turn_id`.
     pub fn after_turn(turn_id: impl Into<String>) -> Self {
         Self { turn_id: turn_id.into(), seq: None }
     }
 
-    /// Behind a turn as it was after one of its events.
+    /// Parent of a turn that follows one event of `turn_id`.
     pub fn after_event(turn_id: impl Into<String>, seq: u64) -> Self {
         Self { turn_id: turn_id.into(), seq: Some(seq) }
     }
@@ -82,14 +82,14 @@ impl TurnParent {
 pub struct IdempotencyKey {
     /// The caller's own word for the request.
     pub key: String,
-    /// Of everything that the request says.
+    /// Hash of the whole request body.
     pub body_hash: String,
 }
 
 /// Outcome of creating a turn.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnCreation {
-    /// It is there now, and runs.
+    /// Created; the turn runs.
     New,
     /// The same request came before; this is its turn.
     Replayed(Box<TurnRow>),
@@ -97,26 +97,26 @@ pub enum TurnCreation {
     KeyReused,
     /// A turn of the conversation is still running. Nothing was written.
     ConversationBusy { turn_id: String },
-    /// It may not begin. Nothing was written.
+    /// Refused. Nothing was written.
     Refused(TurnRefusal),
 }
 
 /// Reason that a turn may not begin, whether or not another one runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TurnRefusal {
-    /// There is no such conversation.
+    /// The conversation does not exist.
     ConversationNotFound,
     /// The conversation has no such turn.
     ParentNotFound,
-    /// The person or the key has used up what it may.
+    /// A usage limit of the person or the key is reached.
     UsageExceeded(UsageExceeded),
 }
 
-/// A turn that is to follow the one that runs in its conversation, before that one is ended for it.
+/// A turn that is to follow the running one of its conversation, before that one is ended in favour of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NextTurn {
     pub conversation_id: String,
-    /// As in [`TurnPlacement::InConversation`].
+    /// Parent, as in [`TurnPlacement::InConversation`].
     pub parent: Option<TurnParent>,
     pub charge: TurnCharge,
     /// Usage of the turn that runs, which is counted when it ends.
@@ -125,22 +125,22 @@ pub struct NextTurn {
     pub now: i64,
 }
 
-/// A turn as it is kept.
+/// A stored turn.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TurnRow {
     pub id: String,
-    /// Whose it is.
+    /// Name of the owner.
     pub user: String,
-    /// `None` = it stands alone.
+    /// Id of the conversation; `None` = a turn without one.
     pub conversation_id: Option<String>,
     /// The turn that it continues; `None` = the beginning.
     pub parent: Option<TurnParent>,
     /// Id of the answer.
     pub message_id: String,
-    /// Everything that is needed to resume it, as JSON.
+    /// Everything that is needed to resume the turn, as JSON.
     pub stored: String,
     pub agent: String,
-    /// As `upstream/model`.
+    /// Model, as `upstream/model`.
     pub model: Option<String>,
     /// Tool-calling mode.
     pub mode: Option<String>,
@@ -148,7 +148,7 @@ pub struct TurnRow {
     pub input_text: String,
     /// Milliseconds since 1970.
     pub created_at: i64,
-    /// Its end; `None` = it runs.
+    /// End of the turn; `None` = it runs.
     pub end: Option<TurnEnd>,
     /// Rating by its user.
     #[serde(default)]
@@ -182,7 +182,7 @@ pub enum RatingValue {
 }
 
 impl RatingValue {
-    /// As it is written in exports and metrics.
+    /// Name of the rating in exports and metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Up => "up",
@@ -201,7 +201,7 @@ pub struct TurnEnd {
     pub status: String,
     /// Messages that it adds to the history, as JSON. Never parsed here.
     pub adds: String,
-    /// The text of the answer: what is searched.
+    /// Text of the answer, for the search.
     pub text: String,
     /// Usage, as in `session_stats`.
     pub usage: Option<Value>,
@@ -222,15 +222,15 @@ pub struct TurnTiming {
     pub output_tokens: Option<i64>,
 }
 
-/// A turn that has no end yet, of whichever user: what a server finds when it starts.
+/// A turn that has no end yet, of any user: the turns that a server finds when it starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenTurn {
     pub id: String,
-    /// Whose it is.
+    /// Name of the owner.
     pub user: String,
-    /// `None` = it stands alone.
+    /// Id of the conversation; `None` = a turn without one.
     pub conversation_id: Option<String>,
-    /// Everything that is needed to resume it, as JSON.
+    /// Everything that is needed to resume the turn, as JSON.
     pub stored: String,
 }
 
@@ -238,7 +238,7 @@ pub struct OpenTurn {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TurnSummary {
     pub id: String,
-    /// `None` = it stands alone.
+    /// Id of the conversation; `None` = a turn without one.
     pub conversation_id: Option<String>,
     /// The turn that it continues; `None` = the beginning. Turns with the same parent are siblings: with another input an edit,
     /// with the same input a regeneration.
@@ -246,13 +246,13 @@ pub struct TurnSummary {
     /// Id of the answer.
     pub message_id: String,
     pub agent: String,
-    /// As `upstream/model`.
+    /// Model, as `upstream/model`.
     pub model: Option<String>,
     /// The beginning of the input.
     pub input: String,
     /// The beginning of the answer.
     pub answer: String,
-    /// As [`TurnRow::status`].
+    /// Status, as [`TurnRow::status`].
     pub status: String,
     /// Milliseconds since 1970.
     pub created_at: i64,
@@ -267,9 +267,10 @@ pub struct TurnSummary {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathTurn {
     pub id: String,
-    /// The way goes on after this event of it; `None` = after all of it.
+    /// Event after which the path leaves this turn; `None` = after its end.
     pub cut_at: Option<u64>,
-    /// Everything that it adds to the history, as JSON; `None` = it runs. If the turn is cut, this is too much: fold its log.
+    /// Everything that the turn adds to the history, as JSON; `None` = it runs. If the turn is cut, this is
+    /// too much: fold its log.
     pub adds: Option<String>,
 }
 
@@ -286,7 +287,7 @@ pub struct TurnHistoryRow {
     pub pace: TurnTiming,
     /// Number of its tool calls.
     pub calls: u64,
-    /// Number of those that failed.
+    /// Number of failed calls.
     pub failed_calls: u64,
 }
 
@@ -309,7 +310,7 @@ pub struct TurnFilter {
     pub statuses: Vec<String>,
     /// Begun then or later.
     pub from: Option<i64>,
-    /// Begun before.
+    /// Only turns begun before this time.
     pub until: Option<i64>,
 }
 
@@ -318,7 +319,7 @@ pub struct TurnFilter {
 pub struct TurnCounts {
     pub total: u64,
     pub by_status: Vec<NamedCount>,
-    /// Of turns with a model.
+    /// Number of turns by model.
     pub by_model: Vec<NamedCount>,
     pub by_agent: Vec<NamedCount>,
 }

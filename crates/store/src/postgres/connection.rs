@@ -33,7 +33,7 @@ pub(super) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, 
     options.connect().await
 }
 
-/// A statement took too long, or somebody cancelled it.
+/// SQLSTATE of a statement that took too long or was cancelled.
 pub(super) const CANCELLED: &str = "57014";
 /// A lock was not available in time.
 pub(super) const LOCKED: &str = "55P03";
@@ -41,18 +41,18 @@ pub(super) const LOCKED: &str = "55P03";
 /// Effect of a statement that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatementFailure {
-    /// It was refused: nothing has been written.
+    /// Refused: nothing has been written.
     Refused,
-    /// Refused for a reason that passes at once.
+    /// Refused for a temporary reason: retry immediately.
     Retryable,
-    /// The connection is gone; whether it was written is to be looked up.
+    /// Connection lost; whether the statement was committed must be looked up.
     Unknown,
 }
 
 pub(super) fn classify_error(error: &Error) -> StatementFailure {
     match error {
         Error::Database(error) => match error.code().as_deref() {
-            // Serialization failure, deadlock, lock not available, cancelled by somebody.
+            // Serialization failure, deadlock, lock not available, cancelled.
             Some("40001" | "40P01" | LOCKED | CANCELLED) => StatementFailure::Retryable,
             // The connection or its server is going down; a server that has just become a standby takes no changes.
             Some(code) if code.starts_with("08") || matches!(code, "57P01" | "57P02" | "57P03" | "25006") => {
@@ -76,7 +76,7 @@ impl From<Error> for StoreError {
                 Some("53100") => Self::DiskFull { why },
                 Some("25006") => Self::ReadOnly { why },
                 Some("XX001" | "XX002") => Self::Corrupt { why },
-                // Whoever runs the statement knows which limit that is.
+                // The caller knows which limit that is.
                 Some(CANCELLED | LOCKED) => Self::Busy { limit: "statement_timeout", max: 0 },
                 _ => Self::Failed { why },
             },
@@ -86,8 +86,8 @@ impl From<Error> for StoreError {
     }
 }
 
-/// A text to be compared with what is stored. PostgreSQL refuses NUL; no id of ours has a control character, so that
-/// with one instead nothing is found.
+/// A text for a comparison with stored ones. PostgreSQL refuses NUL; it is replaced by another control
+/// character, which no id of ours has, so that nothing is found.
 pub(super) fn sanitize_param(text: &str) -> std::borrow::Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{1}").into() } else { text.into() }
 }

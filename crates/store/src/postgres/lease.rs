@@ -1,8 +1,8 @@
-//! By which right this server runs its turns: a row that says until when, by the clock of the database, and a lock that
-//! the end of its process lets go of.
+//! Lease of this server on its turns: a row with the time of its expiry, by the clock of the database, and a
+//! lock that the end of the process releases.
 //!
-//! Safety rests on the epoch of each turn alone. The lease says when others may take a turn, and when this server must
-//! stop acting on what it believes to own.
+//! Safety rests on the epoch of each turn alone. The lease determines when others may take a turn, and when
+//! this server must stop acting on the turns that it believes it owns.
 
 use super::connection::{StatementFailure, classify_error, connect};
 use super::shared::PostgresShared;
@@ -25,7 +25,7 @@ pub(super) fn alive_condition() -> String {
 
 /// The lease as this server knows it.
 pub(super) struct ServerLease {
-    /// It may act until then.
+    /// Time until which the server may act.
     valid_until: Mutex<Option<Instant>>,
     /// Other servers that run.
     other_servers: AtomicI64,
@@ -36,7 +36,7 @@ impl ServerLease {
         Self { valid_until: Mutex::default(), other_servers: AtomicI64::new(0) }
     }
 
-    /// Until when this server may act on what it owns; `None`: not now.
+    /// Time until which this server may act on its turns; `None`: not now.
     pub(super) fn valid_until(&self) -> Option<Instant> {
         let until = *self.valid_until.lock().unwrap_or_else(PoisonError::into_inner);
         until.filter(|until| *until > Instant::now())
@@ -58,7 +58,7 @@ fn server_name() -> String {
 
 /// A row for this server.
 pub(super) async fn register(db: &mut PgConnection, lease: Duration) -> Result<i32, sqlx::Error> {
-    // What has been dead for a day owns nothing that anybody asks for by its row.
+    // A server that has been dead for a day owns no turn that is still looked up by its row.
     sqlx::query("DELETE FROM replica WHERE lease_until < clock_timestamp() - interval '1 day'")
         .execute(&mut *db)
         .await?;
@@ -107,7 +107,7 @@ pub(super) async fn acquire(shared: &PostgresShared) -> Result<PgConnection, sql
     Ok(db)
 }
 
-/// Keeps the lease for ever.
+/// Renews the lease until the store is closed.
 pub(super) async fn renew_forever(shared: std::sync::Arc<PostgresShared>, db: PgConnection) {
     let mut every = tokio::time::interval(shared.settings.lease_renew_interval);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -115,7 +115,7 @@ pub(super) async fn renew_forever(shared: std::sync::Arc<PostgresShared>, db: Pg
     loop {
         every.tick().await;
         let had_run_out = shared.lease.valid_until().is_none();
-        // One that hangs is no better than one that is gone.
+        // A hanging database is treated like an unreachable one.
         let timeout = shared.settings.lease;
         let renewed = match connection.as_mut() {
             Some(db) => tokio::time::timeout(timeout, renew(db, &shared)).await,
@@ -138,7 +138,7 @@ pub(super) async fn renew_forever(shared: std::sync::Arc<PostgresShared>, db: Pg
     }
 }
 
-/// Lets go: others may take what is left at once.
+/// Releases the lease: other servers may take the remaining turns immediately.
 pub(super) async fn release(shared: &PostgresShared) {
     let ended = async {
         let mut db = connect(&shared.options).await?;
@@ -148,6 +148,6 @@ pub(super) async fn release(shared: &PostgresShared) {
             .await?;
         db.close().await
     };
-    // Without a database the lease runs out by itself.
+    // Without a database the lease expires.
     let _ = tokio::time::timeout(shared.settings.lease, ended).await;
 }

@@ -1,4 +1,4 @@
-//! Turns that have not ended and that somebody here writes or watches.
+//! Turns that have not ended and that are written or watched on this server.
 
 use crate::records::{LiveTurn, TurnProgress, lock};
 use std::collections::HashMap;
@@ -29,13 +29,13 @@ impl PostgresLiveTurn {
         self.advance(TurnProgress { last_seq: writing.last_seq, ended: writing.ended });
     }
 
-    /// Somebody else owns it now. What is in memory may not be what follows.
+    /// Another server owns the turn now. The records in memory may differ from those that follow.
     pub(crate) fn disown(&self) {
         *self.append_state() = None;
         self.ring().evict_through(u64::MAX);
     }
 
-    /// Tells viewers of more, never of less.
+    /// Announces progress to viewers, which never goes back.
     pub(crate) fn advance(&self, progress: TurnProgress) {
         self.progress.send_if_modified(|now| {
             let more = progress.last_seq > now.last_seq || (progress.ended && !now.ended);
@@ -86,7 +86,7 @@ impl PostgresLiveTurns {
         live
     }
 
-    /// Watches a turn, before anybody can take it out as unwatched.
+    /// Watches a turn, before it can be removed as unwatched.
     pub(super) fn watch(
         &self,
         id: &str,
@@ -121,7 +121,7 @@ impl PostgresLiveTurns {
         }
     }
 
-    /// Those of these numbers, or all.
+    /// The turns with these numbers, or all.
     pub(super) fn select(&self, numbers: Option<&[i64]>) -> Vec<Arc<PostgresLiveTurn>> {
         let turns = lock(&self.0);
         match numbers {

@@ -72,7 +72,7 @@ impl Log for PostgresStore {
         };
         let LogBatch { records, provider_state, urgency: _ } = batch;
         let strongest = records.iter().map(|record| record.durability).max();
-        // What is beside is nowhere in memory, from where it could be written again.
+        // Provider state is not held in memory, from where it could be written again.
         let durability = match strongest {
             Some(strongest) if provider_state.is_empty() => strongest,
             None if provider_state.is_empty() => Durability::Process,
@@ -132,7 +132,8 @@ impl Log for PostgresStore {
         Ok(Box::new(TurnTail::new(reader, watch, progress, after, records_max)?))
     }
 
-    /// Those that are this server's, or nobody's any more: what another one runs is not this one's to take up.
+    /// Turns of this server, and turns without an owner: a turn that another server runs must not be resumed
+    /// here.
     async fn open_turns(&self) -> Result<Vec<String>, LogError> {
         let open = format!(
             "SELECT turn FROM turn_log t WHERE state = 0
@@ -144,7 +145,7 @@ impl Log for PostgresStore {
     }
 
     async fn remote_owner(&self, turn: &str) -> Result<Option<TurnOwner>, LogError> {
-        // Whoever claimed it last; before its first claim, whoever accepted it.
+        // The server that claimed the turn last; before its first claim, the one that accepted it.
         let owner = format!(
             "SELECT coalesce(r.name, 'server') || '-' || o.id AS name, coalesce({}, FALSE) AS alive,
                 CASE WHEN r.id IS NOT NULL THEN
@@ -180,7 +181,7 @@ impl Log for PostgresStore {
         let before = segment::read_all(&mut *pool.acquire().await.map_err(log_error)?, row.n).await?;
         let merged = merge_records(turn, before, merge).await?;
         let mut transaction = pool.begin().await.map_err(log_error)?;
-        // It may have been forgotten meanwhile, or merged by somebody else.
+        // The turn may have been deleted in the meantime, or merged by another server.
         let ended_row: Option<i64> =
             sqlx::query_scalar("SELECT n FROM turn_log WHERE n = $1 AND state = 1 FOR UPDATE")
                 .bind(row.n)
@@ -202,7 +203,7 @@ impl Log for PostgresStore {
     }
 }
 
-/// Deletes what the log has of a turn, in the transaction of whoever deletes the rest of it. Waits for appends to it.
+/// Deletes the log of a turn, in the transaction that deletes the rest of the turn. Waits for appends to it.
 pub(super) async fn delete(db: &mut PgConnection, turn: &str) -> Result<(), sqlx::Error> {
     let n: Option<i64> = sqlx::query_scalar("DELETE FROM turn_log WHERE turn = $1 RETURNING n")
         .bind(sanitize_param(turn))
@@ -216,8 +217,8 @@ pub(super) async fn delete(db: &mut PgConnection, turn: &str) -> Result<(), sqlx
 }
 
 impl PostgresStore {
-    /// Takes over one turn whose owner is gone, the oldest; `None`: there is none. Servers that ask together get
-    /// different ones. For the takeover across servers.
+    /// Takes over the oldest turn whose owner has died; `None`: there is none. Servers that call this at the
+    /// same time get different turns. For the takeover across servers.
     pub async fn claim_orphan(&self) -> Result<Option<(String, TurnClaim)>, LogError> {
         let shared = self.shared();
         let claim = format!(
@@ -239,7 +240,7 @@ impl PostgresStore {
         Ok(Some((turn, claim)))
     }
 
-    /// Everything that a turn has after it was claimed. The previous owner can write no more, so that this is complete.
+    /// All records of a turn after its claim. The previous owner can no longer write, so this is complete.
     async fn finish_claim(&self, turn: &str, n: i64, epoch: u64) -> Result<TurnClaim, LogError> {
         let rows = segment::load_rows(&self.shared().pool, &[n]).await.map_err(log_error)?;
         let Some(row) = rows.first() else { return Err(unknown_turn(turn)) };
@@ -250,7 +251,7 @@ impl PostgresStore {
         Ok(TurnClaim { epoch: OwnerEpoch(epoch), last_seq })
     }
 
-    /// After the commit of [`delete`]: lets go of what is in memory of the turn.
+    /// Drops the turn from memory, after the commit of [`delete`].
     pub(super) fn evict_turn(&self, turn: &str) {
         if let Some(live) = self.shared().live_turns.get(turn) {
             live.disown();

@@ -1,17 +1,18 @@
-//! A store in a PostgreSQL database, for one server or several: the log of turns and everything beside it.
+//! A store in a PostgreSQL database, for one server or several: log and catalog.
 //!
-//! One task of a server appends. Whatever all its turns have pending goes into one statement, which is one transaction
-//! and one way to the database and back: latency is one commit when little happens, and batches grow under load by
-//! themselves. A commit waits for the disk only if something in it must survive a power cut.
+//! One task of a server appends. All pending records of all its turns go into one statement, which is one
+//! transaction and one round trip: latency is one commit when little happens, and batches grow under load. A
+//! commit waits for the disk only if something in it must survive a power cut.
 //!
-//! - What a turn appends in one commit is **one row**, so that readers on any server have it at once. There is no
-//!   journal beside it: PostgreSQL has one of its own. After the end [`Log::compact`] makes a few large rows of them.
-//! - Each statement holds the rows of its turns against a claim and writes nothing under another epoch: a paused owner
-//!   that wakes up is **fenced off** by the statement itself.
-//! - A server holds a **lease** by the clock of the database, and a lock that ends with its process. When both say that it
-//!   is gone, its turns can be taken.
-//! - Viewers here of turns that are written elsewhere are woken by a **notification**, one a commit, or by a look twice a
-//!   second.
+//! - What a turn appends in one commit is **one row**, so that readers on any server see it immediately.
+//!   There is no separate journal: PostgreSQL has its own. After the end [`Log::compact`] merges them into a
+//!   few large rows.
+//! - Each statement holds the rows of its turns against a claim and writes nothing under another epoch: a
+//!   paused owner that resumes is **fenced off** by the statement itself.
+//! - A server holds a **lease** by the clock of the database, and a lock that ends with its process. When
+//!   both are gone, its turns can be taken over.
+//! - Viewers here of turns that are written elsewhere are woken by a **notification**, one per commit, or by
+//!   a poll twice a second.
 
 mod catalog;
 mod connection;
@@ -63,7 +64,7 @@ pub struct PostgresStore {
 
 struct PostgresInner {
     shared: Arc<PostgresShared>,
-    /// `None`: closed.
+    /// Queue of the writer; `None`: closed.
     jobs: Mutex<Option<mpsc::UnboundedSender<PostgresAppend>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
     background_tasks: Vec<JoinHandle<()>>,
@@ -71,7 +72,7 @@ struct PostgresInner {
 
 impl Drop for PostgresInner {
     fn drop(&mut self) {
-        // The writer does what is in the queue and ends by itself.
+        // The writer finishes the queue and then ends.
         self.background_tasks.iter().for_each(JoinHandle::abort);
     }
 }
@@ -80,7 +81,7 @@ impl Drop for PostgresInner {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PostgresOpenError {
-    /// It cannot be reached, or refuses.
+    /// The database cannot be reached, or refuses the connection.
     #[error("the database cannot be used: {why}")]
     Database { why: String },
     /// No store has been made in it.
@@ -89,15 +90,15 @@ pub enum PostgresOpenError {
     /// A later release has changed its tables.
     #[error("the tables are of version {found}; this program knows version {known}")]
     Newer {
-        /// Theirs.
+        /// Schema version of the database.
         found: i64,
-        /// Ours.
+        /// Newest schema version that this program knows.
         known: i64,
     },
-    /// It cannot hold every text.
+    /// The database encoding cannot represent every text.
     #[error("the encoding of the database is {found}, not UTF8")]
     Encoding {
-        /// Its encoding.
+        /// Encoding of the database.
         found: String,
     },
 }
@@ -127,7 +128,7 @@ impl PostgresStore {
         }
     }
 
-    /// Finishes what is in the queue, lets go of its turns, and disconnects; everything afterwards is refused.
+    /// Finishes the queue, releases its turns, and disconnects; later requests are refused.
     pub async fn close(&self) {
         self.jobs().take();
         let writer = self.inner.writer.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -7,12 +7,12 @@ use sqlx::postgres::PgListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where all servers ring.
+/// Channel on which all servers send notifications.
 const CHANNEL: &str = "tl_turn";
-/// After which a lost listener is sought again.
+/// Delay before a lost listener reconnects.
 const RETRY_DELAY: Duration = Duration::from_millis(500);
 
-/// Listens for ever.
+/// Listens until the store is closed.
 pub(super) async fn listen(shared: Arc<PostgresShared>) {
     // Its own pool of one: the listener holds its connection for good.
     let listener_settings = super::settings::PostgresSettings { pool_connections_max: 1, ..shared.settings };
@@ -21,7 +21,7 @@ pub(super) async fn listen(shared: Arc<PostgresShared>) {
         let listening = async {
             let mut listener = PgListener::connect_with(&pool).await?;
             listener.listen_all([CHANNEL, peers::CHANNEL]).await?;
-            // What rang before is not heard.
+            // Notifications before this point were missed.
             shared.refresh(None).await;
             shared.ring_peers();
             loop {
@@ -46,7 +46,7 @@ pub(super) async fn listen(shared: Arc<PostgresShared>) {
     }
 }
 
-/// Looks for ever.
+/// Polls until the store is closed.
 pub(super) async fn poll(shared: Arc<PostgresShared>) {
     let mut every = tokio::time::interval(shared.settings.poll);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! Requests between servers, and turns of servers that are gone.
+//! Requests between servers, and turns of dead servers.
 
 use super::PostgresStore;
 use super::connection::sanitize_param;
@@ -15,10 +15,10 @@ use tokio::sync::watch;
 
 /// The channel of requests and replies.
 pub(super) const CHANNEL: &str = "tl_peer";
-/// Requests taken at once.
+/// Requests taken in one query.
 const TAKE_MAX: i64 = 64;
 
-/// A request is nobody's, or its server died with it.
+/// Condition for a request that no live server has taken.
 fn untaken_condition() -> String {
     format!(
         "(q.taken_by IS NULL OR NOT EXISTS (SELECT 1 FROM replica r WHERE r.id = q.taken_by AND {}))",
@@ -28,7 +28,7 @@ fn untaken_condition() -> String {
 
 #[async_trait]
 impl PeerServers for PostgresStore {
-    // Waits for the disk: what is acknowledged later rests on it.
+    // Waits for the disk: later acknowledgements rely on it.
     async fn send(&self, turn: &str, request: Bytes) -> Result<PeerRequestId, StoreError> {
         let id = sqlx::query_scalar(
             "WITH expired AS (DELETE FROM peer_request WHERE created_at < clock_timestamp() - interval '10 minutes'),

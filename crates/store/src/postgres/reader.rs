@@ -1,4 +1,4 @@
-//! Looking into a database from beside: servers may have it open, and nothing is registered, taken or written.
+//! Read-only access to a database: servers may have it open, and nothing is registered, claimed or written.
 
 use super::catalog::db::PostgresCatalogDb;
 use super::{PostgresOpenError, connection, schema, segment};
@@ -14,7 +14,7 @@ use std::time::Duration;
 
 /// Time limit for connecting to the database.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
-/// Records read at once.
+/// Records per query.
 const RECORDS_PER_READ: usize = 4_096;
 
 /// Reads a database while servers write it: a [`StoreReader`](crate::StoreReader).
@@ -28,7 +28,7 @@ impl PostgresReader {
     /// # Errors
     /// It cannot be reached; there is no store in it, or one of another version.
     pub async fn open(url: &str) -> Result<Self, PostgresOpenError> {
-        // One connection, which cannot write whatever is asked of it.
+        // One connection, which is read-only for every statement.
         let options = connection::options(url)?.options([("default_transaction_read_only", "on")]);
         let pool =
             PgPoolOptions::new().max_connections(1).acquire_timeout(CONNECT_WAIT).connect_with(options);

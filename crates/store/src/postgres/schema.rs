@@ -3,7 +3,7 @@
 use super::PostgresOpenError;
 use sqlx::{Connection, PgConnection, PgPool, raw_sql};
 
-/// Each version is what it adds to the one before it. A released version never changes.
+/// Migrations: each version holds its changes to the previous one. A released version never changes.
 const VERSIONS: [&[&str]; 8] = [
     &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
     &[include_str!("schema/pace.sql")],
@@ -21,13 +21,13 @@ pub(super) const NEWEST: i64 = VERSIONS.len() as i64;
 /// Held while the tables are made: servers that start together wait for each other.
 const LOCK: i64 = 0x7468_726c_0001;
 
-/// An index that makes searching fast, where the extension is to be had. Without it every text is looked at.
+/// Trigram index for fast searches, where the extension is available. Without it every text is read.
 const TRIGRAMS: &str = "
     CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public;
     CREATE INDEX IF NOT EXISTS search_text_trigram ON search_text USING gin (text public.gin_trgm_ops);
     CREATE INDEX IF NOT EXISTS conversation_title_trigram ON conversation USING gin (title_lower public.gin_trgm_ops);";
 
-/// The version of the tables; `None` = there are none.
+/// Version of the tables; `None` = there are none.
 pub(super) async fn version(pool: &PgPool) -> Result<Option<i64>, sqlx::Error> {
     let there: bool =
         sqlx::query_scalar("SELECT to_regclass('tl.version') IS NOT NULL").fetch_one(pool).await?;

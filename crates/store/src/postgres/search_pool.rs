@@ -1,6 +1,6 @@
-//! Searches have a connection of their own, so that none of them takes those of others, and an end: when their time is
-//! over, or when nobody waits for them any more. The connection is given out for one step at a time, under the time limit
-//! of that step: no statement of a search runs without one.
+//! Searches have a separate connection pool, so that they never occupy other connections, and an end: when
+//! their time is over, or when their caller has stopped waiting. The connection is lent for one step at a
+//! time, under the time limit of that step: no statement of a search runs without one.
 
 use super::connection;
 use crate::catalog::CatalogLimits;
@@ -18,18 +18,20 @@ const CONCURRENT_SEARCHES: usize = 1;
 const WAIT_LIMIT: &str = "search_wait_ms_max";
 const QUEUE_LIMIT: &str = "searches_waiting_max";
 
-/// Time beyond `search_ms_max` for what every page needs to get on: a first stretch, and what it shows.
+/// Extra time beyond `search_ms_max` for what every page needs in order to advance: a first stretch, and the
+/// rows that it shows.
 const GRACE: Duration = Duration::from_millis(100);
 /// The least that a statement gets, in milliseconds: the next limit is set under it, too, and none at all would be no limit.
 const STATEMENT_MS_MIN: u64 = 10;
-/// Limits that are longer than they must be by so much, in milliseconds, stay: to set them costs a round trip.
+/// Excess, in milliseconds, by which a limit may be longer than needed and is still left unchanged: setting
+/// it costs a round trip.
 const SLACK_MS: u64 = 10;
 
-/// A step of a search, which is one statement or two. It says how long each may take, and how it is planned.
+/// A step of a search, of one or two statements, with their time limits and their planning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SearchStep {
-    /// Looks through what a page begins with, in half of the time until the very end: in less of it something smaller can
-    /// still be looked through, and shown.
+    /// First stretch of a page, in half of the time until the deadline: in the rest a smaller one can still
+    /// be searched, and shown.
     Begin,
     /// Looks through the least that a page can begin with, as long as it takes: otherwise no page would get on. Only a lock is not
     /// waited for.
@@ -38,7 +40,7 @@ pub(super) enum SearchStep {
     AskIndex,
     /// Looks through more, in the time that is left.
     Continue,
-    /// Reads what is shown, likewise.
+    /// Reads the rows that are shown, with the same limit.
     Show,
     /// Reads as long as a request waits.
     Scan,
@@ -56,7 +58,7 @@ impl SearchStep {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct StatementBounds {
     timeout_ms: u64,
-    /// The same for waiting for a lock.
+    /// Time limit for waiting for a lock.
     lock_ms: u64,
     goes_by_index: bool,
 }
@@ -78,7 +80,7 @@ const SET_BOUNDS: &str =
 
 pub(super) struct PostgresSearchPool {
     options: PgConnectOptions,
-    /// Where a statement is cancelled from.
+    /// Pool from which a statement is cancelled.
     cancel_pool: PgPool,
     limits: CatalogLimits,
     /// One for each search that runs or waits.
@@ -93,13 +95,13 @@ struct SearchConnection {
     db: PgConnection,
     /// The process of the database that serves it.
     backend: i32,
-    /// Those of its next statement. `None`: those of any connection.
+    /// Limits of the next statement. `None`: the defaults of a connection.
     bounds: Option<StatementBounds>,
 }
 
 impl PostgresSearchPool {
     pub(super) fn new(options: &PgConnectOptions, cancel_pool: PgPool, limits: CatalogLimits) -> Self {
-        // The plan is made for what is looked for: common words and rare ones have different ones.
+        // The plan depends on the search term: common and rare words need different plans.
         let options = options.clone().options([("plan_cache_mode", "force_custom_plan")]);
         Self {
             options,
@@ -156,12 +158,12 @@ impl PostgresSearchPool {
         self.abandoned.load(Relaxed)
     }
 
-    /// No more searching.
+    /// Closes the pool; later searches are refused.
     pub(super) async fn close(&self) {
         self.running.close();
         let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(connection) = free {
-            // The database notices by itself, too.
+            // The database also notices the closed connection itself.
             let _ = connection.db.close().await;
         }
     }
@@ -183,7 +185,7 @@ impl SearchSession<'_> {
         let connection = self.searcher.as_mut().ok_or(sqlx::Error::PoolClosed)?;
         if !connection.bounds.is_some_and(|set| bounds.is_held_by(set)) {
             let [timeout, lock] = [bounds.timeout_ms, bounds.lock_ms].map(|ms| ms.to_string());
-            // What the planner may use besides indexes.
+            // Scans that the planner may use besides indexes.
             let others = if bounds.goes_by_index { "off" } else { "on" };
             let set = sqlx::query(SET_BOUNDS).bind(timeout).bind(lock).bind(others);
             set.execute(&mut connection.db).await?;
@@ -215,7 +217,7 @@ impl SearchSession<'_> {
         Instant::now() >= self.deadline
     }
 
-    /// It has ended like this. What is left of a connection on which something failed is not used again.
+    /// Ends a search with this result. A connection on which a statement failed is not reused.
     pub(super) fn finish<T>(mut self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         let connection = self.searcher.take();
         if result.is_ok() {
@@ -236,7 +238,7 @@ impl Drop for SearchSession<'_> {
         // Without a runtime the database notices when it writes to a connection that is closed.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
-                // If nobody can say so, `statement_timeout` ends it.
+                // If the cancellation cannot be sent, `statement_timeout` ends the statement.
                 let cancelled = sqlx::query("SELECT pg_cancel_backend($1)").bind(connection.backend);
                 let _ = cancelled.execute(&pool).await;
                 drop((connection, permit));

@@ -9,7 +9,7 @@ use crate::records::{
 use sqlx::postgres::PgRow;
 use sqlx::{PgConnection, PgExecutor, Row as _};
 
-/// Rows read at once.
+/// Rows per query.
 const ROWS: i64 = 512;
 
 impl LogRow {
@@ -36,7 +36,7 @@ pub(super) async fn load_row(db: impl PgExecutor<'_>, turn: &str) -> Result<Opti
     row.as_ref().map(log_row).transpose()
 }
 
-/// Those of several turns that are there.
+/// Segment rows of several turns.
 pub(super) async fn load_rows(db: impl PgExecutor<'_>, turns: &[i64]) -> Result<Vec<LogRow>, sqlx::Error> {
     let rows = sqlx::query(
         "SELECT n, epoch, state, CASE WHEN state > 0 THEN last_seq
@@ -49,7 +49,7 @@ pub(super) async fn load_rows(db: impl PgExecutor<'_>, turns: &[i64]) -> Result<
     rows.iter().map(log_row).collect()
 }
 
-/// At most so many records behind `after`, and not much more than [`BYTES`](crate::records::BYTES).
+/// At most `records_max` records after `after`, and not much more than [`BYTES`](crate::records::BYTES).
 pub(super) async fn read_after(
     db: &mut PgConnection,
     n: i64,
@@ -97,7 +97,7 @@ pub(super) async fn read_all(db: &mut PgConnection, n: i64) -> Result<Vec<LogRec
     }
 }
 
-/// Writes a turn's records anew instead of all its segments.
+/// Replaces all segments of a turn by newly written ones.
 pub(super) async fn replace_all(
     db: &mut PgConnection,
     n: i64,

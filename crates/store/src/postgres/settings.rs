@@ -17,21 +17,22 @@ pub struct PostgresSettings {
     /// Interval at which turns of other servers are polled for viewers here, with or without a notification. Default
     /// 500 ms.
     pub poll: Duration,
-    /// Interval at which the store looks whether tables that searches read have changed so much that PostgreSQL needs new
-    /// statistics of them. Default 5 s: an import has them soon after its end.
+    /// Interval at which the store checks if tables that searches read have changed so much that PostgreSQL
+    /// needs new statistics for them. Default 5 s: an import has them soon after its end.
     pub statistics_interval: Duration,
     /// Recent records of one running turn that viewers get from memory. Default 16 KiB.
     pub ring_bytes_max: usize,
-    /// Records given to a tail at once. Default 512.
+    /// Records per read of a tail. Default 512.
     pub tail_records_max: usize,
     /// Bytes that may wait for the writer; more must wait outside. Default 64 MiB.
     pub queue_bytes_max: usize,
-    /// Connections beside the four that append, search, keep the lease and listen, and one while statistics are made. Default 8.
+    /// Connections in addition to the four for appends, searches, the lease and notifications, and one while
+    /// statistics are made. Default 8.
     pub pool_connections_max: u32,
     /// Longest time that a query waits for one of them, and opening for the database. Default 10 s.
     pub connect_wait: Duration,
-    /// Longest payload of a notification; with more turns in one commit it says "all". Default 7,900: PostgreSQL takes
-    /// less than 8,000.
+    /// Longest payload of a notification; with more turns in one commit it stands for all. Default 7,900:
+    /// PostgreSQL takes less than 8,000.
     pub notify_bytes_max: usize,
     /// Limits of the catalog.
     pub catalog: CatalogLimits,
@@ -57,10 +58,10 @@ impl Default for PostgresSettings {
     }
 }
 
-/// When a commit waits until the database says that it is on the disk.
+/// Commits that wait until the database reports them as on disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CommitPolicy {
-    /// If something in it must survive a power cut.
+    /// Only commits with something that must survive a power cut.
     #[default]
     ByClass,
     Always,

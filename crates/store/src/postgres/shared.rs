@@ -39,7 +39,7 @@ pub(super) struct PostgresCounters {
     pub segments: AtomicU64,
 }
 
-/// Room that is counted at once.
+/// Unit in which queue space is counted, in bytes.
 const PERMIT_BYTES: usize = 1 << 10;
 /// A turn that is silent for so long leaves nothing in memory for its viewers: it can be read.
 const RING_IDLE: std::time::Duration = std::time::Duration::from_secs(10);
@@ -67,7 +67,7 @@ impl PostgresShared {
         }
     }
 
-    /// Room that so many bytes take: something larger than the queue takes all of it.
+    /// Permits for this many bytes: more than the queue holds takes the whole queue.
     pub(super) fn permits_for(&self, bytes: usize) -> u32 {
         permits(bytes).min(permits(self.settings.queue_bytes_max))
     }
@@ -102,7 +102,8 @@ impl PostgresShared {
         *self.failure.lock().unwrap_or_else(PoisonError::into_inner) = why;
     }
 
-    /// Looks at turns in the database on behalf of their viewers here: of these, or of all that are in memory.
+    /// Reads the progress of turns from the database for their viewers here: of these turns, or of all in
+    /// memory.
     pub(super) async fn refresh(&self, numbers: Option<&[i64]>) {
         let lives = self.live_turns.select(numbers);
         // A look that fails is repeated by the next one.
@@ -142,7 +143,7 @@ impl PostgresShared {
         Ok(())
     }
 
-    /// Wakes those that wait for requests and replies of other servers.
+    /// Wakes the tasks that wait for requests and replies of other servers.
     pub(super) fn ring_peers(&self) {
         self.peer_doorbell.send_modify(|rung| *rung += 1);
     }

@@ -1,16 +1,16 @@
-//! The one statement that appends whatever all turns have pending.
+//! The one statement that appends the pending records of all turns.
 
 use super::writer::AppendGroup;
 use crate::log::Durability;
 use crate::records::encode_segment;
 use sqlx::{PgConnection, Row as _};
 
-/// - `open_writer` counts this batch in the row of the writer's connection. A connection that was given up finds its row
-///   marked and writes nothing, and whoever marks it learns whether the batch was committed.
-/// - `owned` locks the rows of the turns, in their order. A claim waits for it, and it for a claim: what a paused owner
-///   sends late finds another epoch and is not written.
-/// - How the commit waits for the disk, and the notification of other servers, are part of the statement, so that all of it
-///   is one way to the database and back.
+/// - `open_writer` counts this batch in the row of the writer's connection. An abandoned connection finds its
+///   row marked and writes nothing, and the connection that marks it learns whether the batch was committed.
+/// - `owned` locks the rows of the turns, in their order. A claim waits for it, and it waits for a claim: a
+///   late append of a paused owner finds another epoch and is not written.
+/// - How the commit waits for the disk, and the notification of other servers, are part of the statement, so
+///   that all of it is one round trip.
 const APPEND: &str = "
 WITH open_writer AS (
     UPDATE writer SET batch = $2 WHERE id = $1 AND NOT fenced RETURNING 1
@@ -117,14 +117,15 @@ pub(super) fn notification_payload(
     notification
 }
 
-/// Turns of another server that a notification names, or all of them. `None`: it is one of ours, or of nobody.
+/// Turns of another server that a notification names, or all of them. `None`: the notification is our own or
+/// malformed.
 pub(super) fn parse_notification(replica: i32, notification: &str) -> Option<Option<Vec<i64>>> {
     let mut words = notification.split(' ');
     if words.next()?.parse::<i32>().ok()? == replica {
         return None;
     }
     let numbers: Result<Vec<i64>, _> = words.map(str::parse).collect();
-    // `*`, or something that a later version says.
+    // `*`, or an extension of a later version.
     Some(numbers.ok())
 }
 
@@ -134,7 +135,7 @@ mod tests {
 
     // Limit: `bell_bytes_max`.
     #[test]
-    fn a_bell_names_its_turns_or_stands_for_all() {
+    fn notification_names_its_turns_or_means_all() {
         let check = |turns: std::ops::Range<i64>, rung: &str, heard_of: Option<Vec<i64>>| {
             let notification = notification_payload(7, turns, 10);
             assert_eq!(notification, rung);

@@ -1,8 +1,10 @@
-//! Statistics of the tables that searches read. Autovacuum makes them a minute later at best, or never where it is turned off,
-//! and until then an import of any size is planned as if it were nothing: so the store asks for it.
+//! Statistics of the tables that searches read. Autovacuum makes them a minute later at best, or never where
+//! it is turned off, and until then queries are planned as if an import had not happened: so the store runs
+//! `ANALYZE`.
 //!
-//! `ANALYZE` reads a sample of at most 30,000 rows of a table, with pauses, as autovacuum does. Its lock keeps neither readers nor
-//! writers out. One server at a time asks, and a table that somebody is at work on (autovacuum, an index) is left to them.
+//! `ANALYZE` reads a sample of at most 30,000 rows of a table, with pauses, as autovacuum does. Its lock
+//! blocks neither readers nor writers. One server runs it at a time, and a table that is locked (by
+//! autovacuum, by an index build) is skipped.
 
 use super::connection::{self, StatementFailure};
 use super::shared::PostgresShared;
@@ -14,7 +16,8 @@ use std::time::Duration;
 const TABLES: [&str; 7] =
     ["conversation", "conversation_tag", "turn", "turn_begin", "turn_end", "search_text", "call"];
 
-/// Those in which a fifth and 500 rows have changed since the last time; and whether this role may ask. Takes no lock of a table.
+/// Tables in which a fifth of the rows and at least 500 have changed since the last time, and whether this
+/// role may analyze them. Takes no lock of a table.
 const STALE_TABLES: &str = "
     SELECT relname::text AS name, pg_has_role(relowner, 'USAGE') AS is_ours
     FROM pg_class WHERE oid = ANY (SELECT to_regclass(name) FROM unnest($1::text[]) name)
@@ -28,11 +31,12 @@ const RETRY_DELAY: Duration = Duration::from_secs(600);
 
 struct StaleTable {
     name: String,
-    /// This role may ask, as far as it can be told.
+    /// True if this role may run `ANALYZE`, as far as that is visible.
     is_ours: bool,
 }
 
-/// Keeps the statistics as new as they must be, for ever. What fails is logged once, and harmless: searches have a limit.
+/// Keeps the statistics current until the store is closed. Failures are logged once, and harmless: searches
+/// have a time limit.
 pub(super) async fn refresh_forever(shared: Arc<PostgresShared>) {
     let mut every = tokio::time::interval(shared.settings.statistics_interval);
     every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -69,7 +73,7 @@ async fn refresh(shared: &PostgresShared) -> Result<Vec<String>, sqlx::Error> {
         ("lock_timeout", "1s"),
         // One of the role may be too short for it.
         ("statement_timeout", "0"),
-        // The lock of a machine that is gone is free after a minute and a half, and not after hours.
+        // The lock of a dead machine is released after a minute and a half instead of hours.
         ("tcp_keepalives_idle", "30"),
         ("tcp_keepalives_interval", "20"),
         ("tcp_keepalives_count", "3"),

@@ -1,7 +1,8 @@
-//! The one task that appends: whatever waits goes into one statement, and whatever comes meanwhile into the next.
+//! The one task that appends: all waiting records go into one statement, and those that arrive during it into
+//! the next.
 //!
-//! An answer that got lost with its connection is no answer: the connection is fenced off, and the row that counted its
-//! batches says whether the last one was committed. Nobody is told anything before that is known.
+//! If a connection breaks before its answer, the connection is fenced off, and the row that counted its
+//! batches shows whether the last one was committed. No append is answered before that is known.
 
 use super::connection::{StatementFailure, classify_error, connect};
 use super::live::{PostgresAppendState, PostgresLiveTurn};
@@ -31,11 +32,11 @@ pub(super) struct PostgresAppend {
     pub live: Arc<PostgresLiveTurn>,
     pub epoch: OwnerEpoch,
     pub durability: Durability,
-    /// `None` if only something beside the log is written.
+    /// Records of the append; `None` if only provider state is written.
     pub run: Option<EncodedRun>,
     pub provider_state: Vec<ProviderStateRecord>,
     pub reply: oneshot::Sender<Result<AppendAck, LogError>>,
-    /// Its share of the queue.
+    /// Permit for its share of the queue.
     pub queue_permit: OwnedSemaphorePermit,
 }
 
@@ -43,7 +44,7 @@ pub(super) struct PostgresAppend {
 pub(super) struct AppendGroup {
     pub live: Arc<PostgresLiveTurn>,
     pub epoch: u64,
-    /// Nothing but what is beside, if there are no runs.
+    /// Encoded runs; empty if only provider state is written.
     pub runs: Vec<Bytes>,
     pub first_seq: u64,
     pub last_seq: u64,
@@ -65,7 +66,7 @@ pub(super) struct PostgresWriter {
 /// A connection that may append.
 struct WriterConnection {
     db: PgConnection,
-    /// Its row in `writer`.
+    /// Id of the connection's row in `writer`.
     id: i64,
 }
 
@@ -82,7 +83,7 @@ impl PostgresWriter {
             self.commit(std::mem::take(&mut jobs)).await;
         }
         if let Some(WriterConnection { mut db, id }) = self.connection.take() {
-            // What is left behind goes with the row of this server.
+            // A row that remains is removed with the row of this server.
             let _ = sqlx::query("DELETE FROM writer WHERE id = $1").bind(id).execute(&mut db).await;
             let _ = db.close().await;
         }
@@ -103,7 +104,7 @@ impl PostgresWriter {
             Ok(written) => self.succeed(groups, &written, durability).await,
             Err(error) => {
                 for (reply, _) in groups.into_iter().flat_map(|group| group.replies) {
-                    // Nobody may be waiting any more.
+                    // The caller may have stopped waiting.
                     let _ = reply.send(Err(error.clone().into()));
                 }
             }
@@ -194,7 +195,7 @@ impl PostgresWriter {
             .await;
             let error = match sent {
                 Ok(done) if done.open => return Ok(done.written.into_iter().collect()),
-                // Somebody has cleared away what they took for dead.
+                // Another server has removed this one as dead.
                 Ok(_) => {
                     self.connection = None;
                     continue;
@@ -213,7 +214,8 @@ impl PostgresWriter {
         }
     }
 
-    /// Connects, however long it takes, and settles what is in doubt: the groups that were written after all.
+    /// Connects, with retries without end, and settles batches in doubt: returns the groups that were written
+    /// after all.
     async fn reconnect(&mut self, groups: &[AppendGroup]) -> Option<HashSet<usize>> {
         let mut pause = RETRY_DELAYS.0;
         loop {
@@ -240,8 +242,8 @@ impl PostgresWriter {
     ) -> Result<(WriterConnection, Option<HashSet<usize>>), StoreError> {
         let mut db = connect(&self.shared.options).await?;
         let in_doubt_id = self.in_doubt.map(|(id, _)| id).unwrap_or_default();
-        // Of former connections nothing is in doubt any more. The one that is keeps its row until the next time, so that
-        // it can be asked again if this connection breaks, too.
+        // Earlier connections have no batch in doubt any more. The row of the current one stays until the
+        // next time, so that it can be checked again if this connection breaks, too.
         sqlx::query("DELETE FROM writer WHERE replica = $1 AND fenced AND id <> $2")
             .bind(self.shared.replica)
             .bind(in_doubt_id)
@@ -295,7 +297,8 @@ impl PostgresWriter {
                     provider_state: Vec::new(),
                     replies: Vec::new(),
                 }),
-                // Too much is gone: the turn ends where the database says, and viewers ahead of it are told so.
+                // Too many records are lost: the turn ends where the database has it, and viewers ahead of it
+                // get a resync.
                 None => {
                     live.disown();
                     live.progress.send_modify(|now| *now = row.progress());
@@ -315,7 +318,7 @@ impl PostgresWriter {
             figures.fsyncs.fetch_add(1, Relaxed);
         }
         let lost = match durability {
-            // Somebody acts on it. If this server has paused, another may own its turns by now.
+            // The caller acts on it. If this server has paused, another may own its turns by now.
             Durability::Power if self.shared.lease.valid_until().is_none() => {
                 self.recheck_ownership(&groups).await
             }
@@ -353,7 +356,8 @@ impl PostgresWriter {
                 }
             }
             for (reply, ack) in replies {
-                // Nobody may be waiting any more: whoever dropped the future claims again to find out.
+                // The caller may have stopped waiting: a caller that dropped the future claims the turn again
+                // to learn the result.
                 let _ = reply.send(Ok(ack));
             }
         }
@@ -361,7 +365,7 @@ impl PostgresWriter {
         self.shared.counters.segments.fetch_add(segments, Relaxed);
     }
 
-    /// Places of groups whose turns belong to somebody else now; all of them, if that cannot be found out.
+    /// Indexes of groups whose turns belong to another server now; all of them, if that cannot be determined.
     async fn recheck_ownership(&mut self, groups: &[AppendGroup]) -> HashSet<usize> {
         let all = || (0..groups.len()).collect();
         let Some(connection) = self.connection.as_mut() else { return all() };
@@ -374,7 +378,7 @@ impl PostgresWriter {
         }
     }
 
-    /// Says who owns the turn instead.
+    /// Answers a group with the present owner of its turn.
     async fn reject(&mut self, group: AppendGroup) {
         let turn = || group.live.id.clone();
         let row = match self.connection.as_mut() {

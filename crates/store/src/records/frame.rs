@@ -1,10 +1,10 @@
-//! Encoding of records: few bytes, and little work for each.
+//! Encoding of records: compact and cheap.
 //!
-//! - A **run** is records of one turn, one behind the other. A record is a byte of flags, then what the flags announce:
-//!   how many numbers were skipped in front of it (merged deltas), its kind unless it is the kind before, and always
-//!   the length of the payload and the payload. Numbers are LEB128.
-//! - A **chunk** of the journal is a run with the turn, the epoch and the numbers it is for.
-//! - A **sealed** blob begins with the CRC-32 of the rest: SQLite finds torn pages, not turned bits.
+//! - A **run** is a sequence of records of one turn. A record is a byte of flags, then what the flags
+//!   announce: how many numbers were skipped before it (merged deltas), its kind unless it equals the
+//!   previous one, and always the length of the payload and the payload. Numbers are LEB128.
+//! - A **chunk** of the journal is a run with its turn, epoch and numbers.
+//! - A **sealed** blob begins with the CRC-32 of the rest: SQLite detects torn pages, but not flipped bits.
 
 use crate::log::{Durability, LogRecord};
 use bytes::Bytes;
@@ -20,12 +20,12 @@ const FLAG_SKIPPED: u8 = 4;
 #[error("records on the disk are damaged")]
 pub(crate) struct CorruptRecords;
 
-/// Records as a run; the first one's number is kept elsewhere.
+/// Encodes records as a run; the number of the first one is stored elsewhere.
 pub(crate) fn encode_run(records: &[LogRecord]) -> Bytes {
     encode_run_after(records, records.first().map_or(0, |first| first.seq.saturating_sub(1)))
 }
 
-/// Records as a run whose numbers begin behind `seq`, even if the first record's is a later one.
+/// Encodes records as a run whose numbers begin after `seq`, even if the first record's is a later one.
 pub(crate) fn encode_run_after(records: &[LogRecord], mut seq: u64) -> Bytes {
     let size: usize = records.iter().map(|record| record.payload.len() + record.kind.len() + 8).sum();
     let mut out = Vec::with_capacity(size);
@@ -58,7 +58,7 @@ pub(crate) fn encode_run_after(records: &[LogRecord], mut seq: u64) -> Bytes {
     Bytes::from(out)
 }
 
-/// Reads a run, or several behind each other. Payloads are slices of it: nothing is copied.
+/// Reads a run, or several in sequence. Payloads are slices of it: nothing is copied.
 pub(crate) struct RunDecoder {
     run: Bytes,
     offset: usize,
@@ -125,8 +125,8 @@ impl Iterator for RunDecoder {
     }
 }
 
-/// Kinds come from a small vocabulary: each is kept once for the life of the process, and a record points at it. What
-/// comes after the first [`KINDS_MAX`] kinds is copied.
+/// Kinds come from a small vocabulary: each is stored once for the life of the process, and a record points
+/// at it. Kinds after the first [`KINDS_MAX`] are copied.
 fn intern_kind(kind: &str) -> Cow<'static, str> {
     const KINDS_MAX: usize = 128;
     const KIND_BYTES_MAX: usize = 64;
@@ -235,7 +235,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn what_was_written_is_read_and_a_turned_bit_is_found(
+        fn records_round_trip_and_a_flipped_bit_is_detected(
             parts in proptest::collection::vec(record(), 1..20),
             cut in 0usize..20,
             flip in any::<proptest::sample::Index>(),
@@ -274,7 +274,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_make_the_reader_panic_or_spin(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn arbitrary_bytes_never_panic_or_loop_the_decoder(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let bytes = Bytes::from(bytes);
             prop_assert!(RunDecoder::new(bytes.clone(), u64::MAX).count() <= bytes.len() + 1);
             let _ = JournalChunk::read_all(&bytes);

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 /// A turn that is in memory, with the append state of its store.
 pub(crate) struct LiveTurn<A> {
     pub id: String,
-    /// Its number in the database.
+    /// Number of the turn in the database.
     pub n: i64,
     append_state: Mutex<A>,
     ring: Mutex<RecordRing>,
@@ -68,7 +68,8 @@ impl LogState {
     }
 }
 
-/// The answer to an append to a turn that is not written here: it has ended, is somebody else's, or never was.
+/// Error for an append to a turn that is not written here: it has ended, belongs to another server, or never
+/// existed.
 pub(crate) fn append_to_ended(
     turn: &str,
     row: Option<LogRow>,

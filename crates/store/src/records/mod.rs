@@ -1,4 +1,4 @@
-//! Records as bytes, for every store that keeps them: in memory for viewers, in a table for whoever comes late.
+//! Records as bytes, for every persistent store: in memory for viewers, in a table for late readers.
 
 pub(crate) mod frame;
 mod live;

@@ -1,4 +1,4 @@
-//! Reading one turn: what is recent from memory, what is older from its segments.
+//! Reads one turn: recent records from memory, older ones from its segments.
 
 use super::live::LiveTurn;
 use super::ring::{TurnProgress, decode_runs};
@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// A store with segments, which stays open while somebody reads.
+/// A store with segments, which stays open while it has readers.
 #[async_trait]
 pub(crate) trait SegmentStore: Send + Sync + 'static {
     type AppendState: Send;
 
-    /// At most so many records behind `after`.
+    /// At most `records_max` records after `after`.
     async fn read_segments(&self, n: i64, after: u64, records_max: usize) -> Result<SegmentRead, StoreError>;
 }
 
@@ -22,12 +22,12 @@ pub(crate) struct TurnReader<S: SegmentStore> {
     pub store: S,
     pub turn: String,
     pub n: i64,
-    /// `None`: nobody here writes it.
+    /// Live state of the turn; `None`: it is not written here.
     pub live: Option<Arc<LiveTurn<S::AppendState>>>,
 }
 
 impl<S: SegmentStore> TurnReader<S> {
-    /// All records behind `after` that there are, at most so many.
+    /// All available records after `after`, at most `records_max`.
     pub(crate) async fn read(
         &self,
         progress: TurnProgress,
@@ -49,7 +49,7 @@ impl<S: SegmentStore> TurnReader<S> {
         Ok(all)
     }
 
-    /// Records behind `after`, of which there is at least one; not necessarily all there are.
+    /// Records after `after`, at least one; not necessarily all of them.
     async fn read_after(&self, after: u64, records_max: usize) -> Result<Vec<LogRecord>, LogError> {
         let runs = self.live.as_ref().and_then(|live| live.ring().read_after(after, records_max));
         if let Some(runs) = runs.filter(|runs| !runs.is_empty()) {
@@ -75,14 +75,14 @@ impl<S: SegmentStore> TurnReader<S> {
 pub(crate) struct TurnTail<S: SegmentStore> {
     reader: TurnReader<S>,
     watch: Option<watch::Receiver<TurnProgress>>,
-    /// As it was when it was last looked at.
+    /// Progress of the turn at the last check.
     progress: TurnProgress,
     after: u64,
     records_max: usize,
 }
 
 impl<S: SegmentStore> TurnTail<S> {
-    /// Without a `watch` the turn has ended.
+    /// A tail; without a `watch` the turn has ended.
     pub(crate) fn new(
         reader: TurnReader<S>,
         watch: Option<watch::Receiver<TurnProgress>>,
@@ -115,7 +115,8 @@ impl<S: SegmentStore> LogTail for TurnTail<S> {
         if self.progress.last_seq <= after {
             return Ok(None);
         }
-        // Never beyond what was announced: the database may have more, and what is announced later is then no news.
+        // Never beyond the announced number: the database may have more, and a later announcement of those
+        // would then deliver nothing.
         let announced = usize::try_from(self.progress.last_seq - after).unwrap_or(usize::MAX);
         let records = self.reader.read_after(after, self.records_max.min(announced)).await?;
         self.after = records.last().map_or(after, |record| record.seq);

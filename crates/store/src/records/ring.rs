@@ -1,4 +1,4 @@
-//! The latest records of one turn in memory: what its viewers read, each with nothing but a number of its own.
+//! The latest records of one turn in memory: its viewers read them, each by its own sequence number.
 
 use super::frame::{CorruptRecords, JournalChunk, RunDecoder};
 use crate::log::LogRecord;
@@ -43,8 +43,8 @@ impl AppendedRun {
 }
 
 impl RecordRing {
-    /// Keeps a piece; whether it is the only one. A ring has no gap: if somebody else has written in between, what is in
-    /// front of that is read from the database.
+    /// Adds a run; returns true if it is the only one. A ring has no gap: if another writer has written in
+    /// between, the records before this run are read from the database.
     pub(crate) fn push(&mut self, run: AppendedRun, now: Instant) -> bool {
         if self.runs.back().is_some_and(|newest| newest.last_seq + 1 != run.first_seq) {
             self.evict_through(u64::MAX);
@@ -69,7 +69,7 @@ impl RecordRing {
         self.last_append
     }
 
-    /// The oldest pieces, so many that those left have at most `left` bytes.
+    /// The oldest runs, as many as needed for the others to have at most `left` bytes.
     pub(crate) fn oldest_beyond(&self, bytes_max: usize) -> Vec<AppendedRun> {
         let mut bytes = self.bytes;
         let too_many = |run: &&AppendedRun| {
@@ -92,7 +92,8 @@ impl RecordRing {
         }
     }
 
-    /// Pieces behind `after`, at most so many records or a little more; `None` if older ones are needed first.
+    /// Runs after `after`, at most `records_max` records or a few more; `None` if older ones are needed
+    /// first.
     pub(crate) fn read_after(&self, after: u64, records_max: usize) -> Option<Vec<AppendedRun>> {
         let first = self.runs.front()?.first_seq;
         if after.saturating_add(1) < first {
@@ -105,7 +106,7 @@ impl RecordRing {
     }
 }
 
-/// At most so many records behind `after` that stand in these pieces.
+/// At most `records_max` records after `after` from these runs.
 pub(crate) fn decode_runs(
     runs: Vec<AppendedRun>,
     after: u64,
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_gives_what_it_has_and_says_when_older_records_are_needed() {
+    fn ring_serves_its_records_and_none_for_older_ones() {
         let mut ring = RecordRing::default();
         assert!(ring.read_after(0, 9).is_none(), "an empty ring knows nothing");
         for (first, last) in [(5, 6), (7, 7), (8, 12)] {
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_in_front_of_a_gap_is_let_go() {
+    fn ring_drops_records_before_a_gap() {
         let mut ring = RecordRing::default();
         let seqs = [1, 2, 5, 6];
         assert_eq!(seqs.map(|seq| ring.push(piece(seq, seq), Instant::now())), [true, false, true, false]);
@@ -163,7 +164,7 @@ mod tests {
 
     // Limit: `ring_bytes_max`.
     #[test]
-    fn the_oldest_leave_until_what_is_left_is_small_enough() {
+    fn ring_evicts_oldest_records_beyond_its_limit() {
         let mut ring = RecordRing::default();
         let first: Vec<bool> = (1..=4).map(|seq| ring.push(piece(seq, seq), Instant::now())).collect();
         assert_eq!(first, [true, false, false, false]);

@@ -1,4 +1,4 @@
-//! A batch of records as what is written.
+//! A batch of records in the form that is written.
 
 use super::frame;
 use crate::log::{LogError, LogRecord, STREAM_END};
@@ -14,7 +14,7 @@ pub(crate) struct EncodedRun {
     pub fault: Option<LogError>,
 }
 
-/// The records of a batch as one run, or what is wrong with them.
+/// Encodes the records of a batch as one run, or reports why they are invalid.
 pub(crate) fn encode_batch(turn: &str, records: &[LogRecord]) -> Option<EncodedRun> {
     let first_seq = records.first()?.seq;
     let (mut ends, mut fault) = (false, None);

@@ -1,24 +1,24 @@
-//! Records of one turn in a few blobs: read from a number on, and cut anew.
+//! Records of one turn in a few blobs: read from a number on, and rewritten in new sizes.
 
 use super::frame::{self, CorruptRecords, RunDecoder};
 use crate::log::LogRecord;
 use bytes::Bytes;
 
-/// Most bytes of one segment that merging writes; of several read at once. 1 MiB.
+/// Limit in bytes of one segment that merging writes, and of several that are read together. 1 MiB.
 pub(crate) const SEGMENT_BYTES_MAX: usize = 1 << 20;
 
 /// Records that follow a number.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum SegmentRead {
     Records(Vec<LogRecord>),
-    /// The number is inside a run of merged records, so there is nothing exactly behind it.
+    /// The number is inside a run of merged records, so no record begins exactly after it.
     InsideMerged,
 }
 
 /// Bytes of records returned at once: a viewer that stalls holds no more than this.
 const READ_BYTES_MAX: usize = 64 << 10;
 
-/// Takes records behind a number out of segments that come in order.
+/// Collects records after a number from segments that come in order.
 pub(crate) struct RecordCollector {
     after: u64,
     records_max: usize,
@@ -40,7 +40,7 @@ impl RecordCollector {
         Self { after, records_max, bytes: 0, record_bytes: 0, records: Vec::new(), inside_merged: false }
     }
 
-    /// Takes what is wanted out of a segment.
+    /// Adds the wanted records of a segment.
     pub(crate) fn push_segment(
         &mut self,
         first_seq: u64,
@@ -72,7 +72,7 @@ impl RecordCollector {
         if self.inside_merged {
             return SegmentRead::InsideMerged;
         }
-        // Records are slices of their segment: whoever keeps a few of them would keep all of it.
+        // Records are slices of their segment: a reader that holds a few of them would hold all of it.
         let is_sparse = self.record_bytes < self.bytes / 2;
         SegmentRead::Records(if is_sparse {
             detach_payloads(self.records, self.record_bytes)
@@ -82,7 +82,7 @@ impl RecordCollector {
     }
 }
 
-/// The same records in a place of their own.
+/// The same records in a separate buffer.
 fn detach_payloads(mut records: Vec<LogRecord>, bytes: usize) -> Vec<LogRecord> {
     let mut buffer = Vec::with_capacity(bytes);
     records.iter().for_each(|record| buffer.extend_from_slice(&record.payload));

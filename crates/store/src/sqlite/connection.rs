@@ -43,12 +43,12 @@ pub(super) fn backup_source(file: &Path) -> rusqlite::Result<Connection> {
 
 pub(super) fn reader(file: &Path) -> rusqlite::Result<Connection> {
     let connection = editor(file)?;
-    // It is opened for writing, as WAL's shared memory wants it; this keeps it from that.
+    // Opened for writing, as the shared memory of WAL requires; this makes it read-only.
     connection.pragma_update(None, "query_only", true)?;
     Ok(connection)
 }
 
-/// One beside the one that writes, of a file that is there.
+/// A second connection, besides the writer's, to an existing file.
 pub(super) fn editor(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX

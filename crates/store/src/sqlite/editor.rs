@@ -1,5 +1,5 @@
-//! Small changes to a store's file from beside: the program that has it open goes on, and nobody waits for longer than one
-//! transaction.
+//! Small changes to a store's file from another process: the server that has it open continues, and waits for
+//! no longer than one transaction.
 
 use super::catalog::db::run_now;
 use super::paths::StorePaths;
@@ -15,17 +15,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Reads and changes rows of a store's file while a server may have it open: a [`Catalog`](crate::Catalog).
 ///
-/// For what a server reads anew each time, such as remembered approvals. What a server has in memory does not learn of a
-/// change from here, so turns and conversations are not to be touched.
+/// For data that a server reads each time, such as remembered approvals. A server does not notice changes to
+/// data that it has in memory, so turns and conversations must not be changed here.
 pub struct SqliteEditor {
     connection: Mutex<Connection>,
 }
 
-/// A store's file, as it is found from beside.
+/// State of a store's file, as another process finds it.
 pub enum SqliteFileState {
-    /// It can be edited.
+    /// Ready to be edited.
     Ready(SqliteEditor),
-    /// It has never been made.
+    /// The file has never been created.
     Absent,
     /// An earlier release made it: it is brought up to date when it is opened as a store.
     Older,

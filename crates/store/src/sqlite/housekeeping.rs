@@ -1,5 +1,5 @@
-//! Background work of the writer, in small pieces: records move from the journal to segments, rows that nobody
-//! needs are deleted, the write-ahead log is emptied, and the ballast is put back.
+//! Background work of the writer, in small pieces: records move from the journal to segments, unneeded rows
+//! are deleted, the write-ahead log is emptied, and the ballast is restored.
 
 use super::catalog::search::{self, INDEX_BATCH_BYTES, IndexState};
 use super::live::SqliteLiveTurn;
@@ -22,11 +22,11 @@ use std::time::{Duration, Instant};
 /// Idle time of the writer before it starts background work.
 const TICK: Duration = Duration::from_secs(1);
 
-/// The same, if it did not get everything done the last time.
+/// Interval of housekeeping if work was left over the last time.
 const BACKLOG_TICK: Duration = Duration::from_millis(50);
 
-/// A turn whose oldest record is so many rows back leaves the journal: one that waits for a person does not keep
-/// everything that others wrote since.
+/// Age in rows at which a turn's records leave the journal: otherwise a turn that waits for a person would
+/// hold back everything that others wrote since.
 const JOURNAL_LAG_ROWS_MAX: i64 = 10_000;
 
 /// Bytes folded, and rows deleted, in one transaction of housekeeping: appends wait for it.
@@ -42,7 +42,7 @@ pub(super) struct HousekeepingState {
     overflow: HashMap<i64, Arc<SqliteLiveTurn>>,
     /// Written as segments in the transaction that is open.
     folding: Vec<(Arc<SqliteLiveTurn>, u64)>,
-    /// Rows of the journal below this one are gone.
+    /// Journal rows below this one are deleted.
     deleted_below: i64,
     checkpoint: CheckpointState,
     index: IndexState,
@@ -50,7 +50,7 @@ pub(super) struct HousekeepingState {
     last: Option<Instant>,
 }
 
-/// Tells if more work is due than fits one transaction.
+/// Remaining work, if more is due than fits one transaction.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum HousekeepingBacklog {
     #[default]
@@ -100,7 +100,7 @@ impl HousekeepingState {
         }
     }
 
-    /// Something else has been written: perhaps a text that waits for the index.
+    /// Marks that another write was committed: a text may wait for the index.
     pub(super) fn mark_index_stale(&mut self) {
         self.index = IndexState::Stale;
     }
@@ -122,7 +122,7 @@ impl HousekeepingState {
         }
     }
 
-    /// It has not.
+    /// The transaction was rolled back.
     pub(super) fn on_fold_rolled_back(&mut self) {
         self.overflow.extend(self.folding.drain(..).map(|(live, _)| (live.n, live)));
     }
@@ -146,12 +146,12 @@ impl SqliteWriter {
         (!idle).then_some(self.housekeeping.backlog.tick())
     }
 
-    /// Nothing else is to be done.
+    /// Runs one piece of housekeeping when the writer has nothing else to do.
     pub(super) fn housekeep(&mut self) {
         self.housekeep_now();
         if self.housekeeping.checkpoint == CheckpointState::Due && self.housekeeping.overflow.is_empty() {
             self.housekeeping.checkpoint = CheckpointState::Done;
-            // What it could not do because of a reader is done by a later one.
+            // Pages that a reader still uses are left to a later checkpoint.
             let _ = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }
     }
@@ -172,7 +172,7 @@ impl SqliteWriter {
         }
         if let Err(failed) = self.trim_journal().and_then(|()| self.update_index()) {
             if !self.connection.is_autocommit() {
-                // If even this fails, the next BEGIN does, too, and says why.
+                // If even this fails, the next BEGIN does, too, and reports the reason.
                 let _ = self.connection.execute_batch("ROLLBACK");
             }
             self.housekeeping.on_fold_rolled_back();
@@ -274,7 +274,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Frees the reserve. False if there is none.
+    /// Frees the ballast. False if there is none.
     pub(super) fn release_ballast(&mut self) -> bool {
         let released = std::fs::remove_file(self.shared.paths.sibling(".ballast")).is_ok();
         if released {
@@ -294,7 +294,7 @@ impl SqliteWriter {
 
     /// The queue is closed: leaves as little as possible for the next start to do.
     pub(super) fn stop(mut self) {
-        // Whatever fails here is done by the recovery of the next start: the journal still has it.
+        // Failures here are repaired by the recovery of the next start: the journal still has the records.
         let _ = self.close();
     }
 
@@ -314,7 +314,7 @@ impl SqliteWriter {
     }
 }
 
-/// Writes a file of so many bytes, so that there is something to delete when the disk is full. Nothing for 0.
+/// Writes a file of `bytes` bytes, so that space can be freed when the disk is full. Does nothing for 0.
 pub(super) fn write_ballast(path: &Path, bytes: u64) -> io::Result<()> {
     if bytes == 0 {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Turns that have not ended: what the writer knows of each, and their latest records for viewers.
+//! Turns that have not ended: the writer's state of each, and their latest records for viewers.
 
 use crate::records::{LiveTurn, TurnProgress, lock};
 use std::collections::HashMap;
@@ -17,7 +17,7 @@ pub(crate) struct SqliteAppendState {
     pub row: TurnRowState,
 }
 
-/// Tells if the database has the turn's row: that of a new turn is written with its first append.
+/// State of the turn's row in the database: that of a new turn is written with its first append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TurnRowState {
     NotInserted,
@@ -52,7 +52,7 @@ impl SqliteLiveTurns {
         live
     }
 
-    /// The same, unless there is one of this id: then false.
+    /// Adds a turn, unless there is one with this id: then false.
     pub(super) fn add_if_absent(&self, live: SqliteLiveTurn) -> bool {
         match lock(&self.0).entry(live.id.clone()) {
             Entry::Vacant(slot) => {
@@ -71,7 +71,7 @@ impl SqliteLiveTurns {
         }
     }
 
-    /// Ids of those that have not ended.
+    /// Ids of the turns that have not ended.
     pub(super) fn open_turns(&self) -> Vec<String> {
         let live_turns = lock(&self.0);
         let mut open: Vec<_> = live_turns

@@ -125,7 +125,8 @@ impl Log for SqliteStore {
             if let (Some(row), Some(live)) = (row, shared.live_turns.get(&id))
                 && row.state == LogState::Ended
             {
-                // It is still in memory: what is only in the journal goes before it is merged.
+                // The turn is still in memory: records that are only in the journal are moved before the
+                // merge.
                 let runs = live.ring().oldest_beyond(0);
                 segment::fold(connection, row.n, &runs)?;
             }
@@ -139,7 +140,7 @@ impl Log for SqliteStore {
         let merged = merge_records(turn, before, merge).await?;
         let id = turn.to_owned();
         let replace = move |connection: &mut Connection| {
-            // It may have been forgotten meanwhile.
+            // The turn may have been deleted in the meantime.
             match segment::load_row(connection, &id)? {
                 Some(now) if now.n == row.n => Ok(segment::replace_all(connection, row.n, &merged)?),
                 _ => Ok(()),
@@ -160,15 +161,15 @@ impl Log for SqliteStore {
     }
 }
 
-/// Deletes what the log has of a turn, in the transaction of whoever deletes the rest of it. Only for turns that have
-/// ended: the owner of a running one is refused by [`Log::delete`] alone.
+/// Deletes the log of a turn, in the transaction that deletes the rest of the turn. Only for ended turns:
+/// only [`Log::delete`] refuses the owner of a running one.
 pub(crate) fn delete(connection: &Connection, turn: &str) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM turn_log WHERE turn = ?1")?.execute([turn])?;
     Ok(())
 }
 
 impl SqliteStore {
-    /// After the commit of [`delete`]: lets go of what is in memory of the turn.
+    /// Drops the turn from memory, after the commit of [`delete`].
     pub(crate) fn evict_turn(&self, turn: &str) {
         if let Some(live) = self.inner.shared.live_turns.get(turn) {
             live.append_state().epoch = DELETED_EPOCH;

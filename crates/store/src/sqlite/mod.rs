@@ -1,18 +1,18 @@
-//! A store in one SQLite file: the log of turns and everything beside it.
+//! A store in one SQLite file: log and catalog.
 //!
-//! One thread owns the one connection that writes. Whatever all turns and the catalog have pending goes into one
-//! transaction, so that latency is one commit when little happens and batches grow under load by themselves. A commit
+//! One thread owns the one connection that writes. All pending writes of all turns and the catalog go into
+//! one transaction, so that latency is one commit when little happens and batches grow under load. A commit
 //! waits for the disk (`synchronous = FULL`) only if something in it must survive a power cut.
 //!
-//! A record takes this way:
+//! The path of a record:
 //!
-//! 1. Its turn's append is framed by the caller, and all appends of a commit become **one row of the journal**. The
-//!    journal is never looked into: it is what a restart reads.
-//! 2. After the commit the same bytes stand in the turn's **ring** in memory, where its viewers read them, each with
-//!    nothing but a number of its own.
-//! 3. When the ring is full, the turn rests, or it has ended, its records move to a **segment**: a blob of one turn.
-//!    Viewers that come late read those. Rows of the journal that no ring needs are deleted from its front.
-//! 4. After the end, [`Log::compact`] may write the segments anew, with runs of deltas merged.
+//! 1. Its turn's append is framed by the caller, and all appends of a commit become **one row of the
+//!    journal**. The journal is read only by a restart.
+//! 2. After the commit the same bytes are in the turn's **ring** in memory, where its viewers read them, each
+//!    by its own sequence number.
+//! 3. When the ring is full, or the turn is idle or has ended, its records move to a **segment**: a blob of
+//!    one turn. Late viewers read those. Rows of the journal that no ring needs are deleted from its start.
+//! 4. After the end, [`Log::compact`] may rewrite the segments, with runs of deltas merged.
 
 mod catalog;
 mod connection;
@@ -53,8 +53,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::oneshot;
 use writer::{TaskJob, WriteJob, WriteTask};
 
-/// The store in one file. All clones are one; the file is closed by [`close`](Self::close), or when the last clone and
-/// the last tail are gone.
+/// The store in one file. Clones share it; the file is closed by [`close`](Self::close), or when the last
+/// clone and the last tail are dropped.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
@@ -88,7 +88,7 @@ struct SqliteInner {
 
 impl Drop for SqliteInner {
     fn drop(&mut self) {
-        // The thread does what is in the queue, folds and ends by itself.
+        // The thread finishes the queue, writes segments and then ends.
         self.shared.queue.close();
     }
 }
@@ -104,8 +104,8 @@ impl SqliteStore {
         })
     }
 
-    /// Runs a job on the writer thread, in a savepoint of the transaction that is forming. An error undoes this job and
-    /// no other. The answer comes when the transaction is as durable as asked.
+    /// Runs a job on the writer thread, in a savepoint of the transaction that is forming. An error undoes
+    /// this job and no other. The reply comes when the transaction has the requested durability.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         durability: Durability,
@@ -119,7 +119,7 @@ impl SqliteStore {
         reply_rx.await.map_err(|_| closed())?
     }
 
-    /// Reads on one of a few connections of their own; sees everything that has been acknowledged.
+    /// Reads on one of a few separate connections; sees everything that has been acknowledged.
     pub(crate) async fn read<T: Send + 'static>(
         &self,
         f: impl FnOnce(&mut Connection) -> Result<T, StoreError> + Send + 'static,
@@ -140,7 +140,7 @@ impl SqliteStore {
         self.inner.shared.check_capacity()
     }
 
-    /// Finishes what is in the queue and closes the file; everything afterwards is refused.
+    /// Finishes the queue and closes the file; later requests are refused.
     pub async fn close(&self) {
         self.inner.shared.queue.close();
         let thread = self.inner.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -168,10 +168,11 @@ impl SqliteStore {
         self.inner.last_shutdown
     }
 
-    /// The same unless the newest copy is younger than this; `None`: it is. So a server that is started often does not
-    /// push out the copies of other days.
+    /// Makes a backup unless the newest copy is younger than `age`; `None`: it is. So a server that is
+    /// restarted often does not push out the copies of other days.
     ///
     /// # Errors
+    ///
     /// As for [`backup`](Self::backup).
     pub async fn backup_if_older(&self, age: Duration) -> Result<Option<PathBuf>, StoreError> {
         let paths = self.inner.shared.paths.clone();
@@ -183,8 +184,9 @@ impl SqliteStore {
         }
     }
 
-    /// Writes a copy of everything that has been acknowledged, sound and compact, and deletes the oldest copies beyond
-    /// [`SqliteSettings::backups_max`]. The path of the copy. Meant for once a day; writers go on meanwhile.
+    /// Writes a copy of everything that has been acknowledged, sound and compact, and deletes the oldest
+    /// copies beyond [`SqliteSettings::backups_max`]. Returns the path of the copy. Meant for once a day;
+    /// writers continue during it.
     pub async fn backup(&self) -> Result<PathBuf, StoreError> {
         let paths = self.inner.shared.paths.clone();
         let backups_max = self.inner.shared.settings.backups_max;
@@ -239,7 +241,7 @@ fn check_in_background(shared: Arc<SqliteShared>, file: &Path) {
     let _ = std::thread::Builder::new().name("store-check".into()).spawn(check);
 }
 
-/// A closure for the writer and whoever waits for it.
+/// A closure for the writer, and the caller that waits for its result.
 struct WriteClosure<F, T> {
     job: Option<F>,
     result: Option<Result<T, StoreError>>,
@@ -266,7 +268,7 @@ where
             (Some(Err(error)), _) | (_, Err(error)) => Err(error),
             (result, Ok(())) => result.unwrap_or_else(panicked),
         };
-        // Whoever asked may have stopped waiting.
+        // The caller may have stopped waiting.
         let _ = self.reply.send(result);
     }
 }
@@ -281,7 +283,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_a_job_did_before_it_failed_or_panicked_is_undone_and_nothing_else() {
+    async fn failed_or_panicked_job_alone_is_rolled_back() {
         let folder = tempfile::tempdir().unwrap();
         let settings = SqliteSettings { free_bytes_min: 0, ballast_bytes: 0, ..SqliteSettings::default() };
         let store = SqliteStore::open(&folder.path().join("t.db"), settings).await.unwrap();
@@ -289,7 +291,7 @@ mod tests {
             store.write(Durability::Process, move |connection| Ok(connection.execute_batch(notes)?))
         };
         write("CREATE TABLE note (n INTEGER)").await.unwrap();
-        // All in the queue at once, so that they can share a commit.
+        // All in the queue together, so that they can share a commit.
         let fails = store.write(Durability::Process, |connection| {
             connection.execute_batch("INSERT INTO note VALUES (2)")?;
             Err::<(), _>(StoreError::failed("as it was asked to"))
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn searches_and_others_take_no_readers_from_each_other() {
+    async fn searches_and_reads_use_separate_readers() {
         let folder = tempfile::tempdir().unwrap();
         let settings = SqliteSettings {
             free_bytes_min: 0,

@@ -1,4 +1,5 @@
-//! Work on a store's file from beside: copying it while a server writes it, and keeping servers away while it is replaced.
+//! Offline work on a store's file: copying it while a server writes it, and locking servers out while it is
+//! replaced.
 
 use super::SqliteOpenError;
 use super::connection;
@@ -12,9 +13,11 @@ pub struct SqliteFileLock {
     _lock: StoreLock,
 }
 
-/// Copies everything that has been acknowledged into a new file, consistent and compact. A server may write meanwhile.
+/// Copies everything that has been acknowledged into a new file, consistent and compact. A server may write
+/// during the copy.
 ///
 /// # Errors
+///
 /// There is no such file, `to` exists, or one of them cannot be read or written.
 pub fn copy_sqlite_file(file: &Path, to: &Path) -> Result<(), StoreError> {
     let target = to.to_str().ok_or_else(|| StoreError::failed("the path of the copy is no text"))?;

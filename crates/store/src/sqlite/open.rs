@@ -14,14 +14,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Reason that a store could not be opened. Nothing has been changed, unless it says so.
+/// Reason that a store could not be opened. Nothing has been changed, except where noted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SqliteOpenError {
     /// Another server uses this file.
     #[error("{} is in use by {holder}\n  remedy: stop that server, or give this one a file of its own", path.display())]
     InUse {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
         /// The server that holds it, if known.
         holder: String,
@@ -29,7 +29,7 @@ pub enum SqliteOpenError {
     /// Locks and shared memory do not hold there.
     #[error("{} lies on a network file system ({kind}), where a database can be damaged\n  remedy: put it on a disk of this machine, or use PostgreSQL", path.display())]
     NetworkFileSystem {
-        /// The database.
+        /// Path of the database.
         path: PathBuf,
         /// Kind of the file system.
         kind: &'static str,
@@ -37,20 +37,20 @@ pub enum SqliteOpenError {
     /// The file is damaged and has been moved aside.
     #[error("{} is damaged: {why}\n  It has been moved to {}.\n  remedy: {}", path.display(), moved_to.display(), restore_hint(path, backup.as_deref()))]
     Corrupt {
-        /// Where it was.
+        /// Former path of the file.
         path: PathBuf,
         why: String,
-        /// Where it is now.
+        /// Present path of the file.
         moved_to: PathBuf,
         /// The newest backup, if there is one.
         backup: Option<PathBuf>,
     },
-    /// An earlier start found the file damaged and moved it aside; nothing has been put in its place.
+    /// An earlier start found the file damaged and moved it aside; no file has replaced it.
     #[error("there is no {}: it was damaged and moved to {}\n  remedy: {}\n  To begin with nothing instead, move the damaged file to another folder.", path.display(), moved_to.display(), restore_hint(path, backup.as_deref()))]
     Quarantined {
-        /// Where it was.
+        /// Former path of the file.
         path: PathBuf,
-        /// Where it is now.
+        /// Present path of the file.
         moved_to: PathBuf,
         /// The newest backup, if there is one.
         backup: Option<PathBuf>,
@@ -58,15 +58,15 @@ pub enum SqliteOpenError {
     /// The file belongs to another program.
     #[error("{} is a database of another program\n  remedy: give another file", path.display())]
     Foreign {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
     },
     /// A newer release has written it.
     #[error("{} has version {found}; this release knows versions up to {known}\n  remedy: use the newer release, or restore a backup from before", path.display())]
     Newer {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
-        /// Its version.
+        /// Schema version of the file.
         found: i64,
         /// The newest version that is known here.
         known: i64,
@@ -78,10 +78,10 @@ pub enum SqliteOpenError {
         path: PathBuf,
         why: String,
     },
-    /// SQLite refuses.
+    /// SQLite reports an error.
     #[error("{} cannot be opened: {why}", path.display())]
     Sqlite {
-        /// The file.
+        /// Path of the file.
         path: PathBuf,
         why: String,
     },
@@ -100,18 +100,18 @@ fn restore_hint(path: &Path, backup: Option<&Path>) -> String {
 /// State in which the previous owner left the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastShutdown {
-    /// There was none.
+    /// There was no store.
     NoStore,
-    /// It was closed.
+    /// The store was closed.
     Clean,
-    /// Its process died. Everything that was acknowledged is there.
+    /// The process died. Everything that was acknowledged is in the store.
     ProcessCrash,
-    /// Its machine went down, perhaps. The last moments of what is only [`Durability::Process`](crate::Durability) may
-    /// be lost, so that a viewer may have seen more than the log has.
+    /// The machine probably went down. The last moments of [`Durability::Process`](crate::Durability) records
+    /// may be lost, so that a viewer may have seen more than the log has.
     PowerLoss,
 }
 
-/// Everything up to a working writer. Blocks.
+/// Opens the file up to a working writer. Blocks.
 pub(super) fn open(
     path: &Path,
     settings: SqliteSettings,
@@ -145,7 +145,7 @@ pub(super) fn open(
         }
         Err(OpenFailure::Sqlite(why)) => return Err(SqliteOpenError::Sqlite { path: paths.file, why }),
     };
-    // A disk too full for the reserve refuses new turns by itself.
+    // A disk too full for the ballast makes the store refuse new turns anyway.
     let _ = housekeeping::write_ballast(&paths.sibling(".ballast"), settings.ballast_bytes);
     let shared = Arc::new(SqliteShared::new(paths, settings, generation, turns, lock));
     for turn in open {
@@ -246,7 +246,8 @@ struct OpenedFile {
     open_turns: Vec<SqliteLiveTurn>,
 }
 
-/// Becomes the one who writes, and brings what the journal still holds into segments: afterwards it is empty.
+/// Becomes the writer of the file, and moves the records in the journal to segments: afterwards the journal
+/// is empty.
 fn take_over(connection: &mut Connection) -> Result<OpenedFile, OpenFailure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     transaction.execute(

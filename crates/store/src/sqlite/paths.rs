@@ -1,4 +1,4 @@
-//! The file and what lies beside it: its lock, its ballast, its backups, and what was moved aside.
+//! The database file and its sibling files: lock, ballast, backups, and damaged files that were moved aside.
 
 use super::SqliteOpenError;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::fs::{self, File, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Where a store lives.
+/// Paths of a store.
 #[derive(Clone, Debug)]
 pub(super) struct StorePaths {
     pub file: PathBuf,
@@ -33,7 +33,7 @@ impl StorePaths {
         &self.folder
     }
 
-    /// A file beside the database, named after it.
+    /// A sibling file of the database, named after it.
     pub(super) fn sibling(&self, suffix: &str) -> PathBuf {
         let mut name = self.name.clone();
         name.push(suffix);
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lock_is_released_while_a_starting_program_has_a_copy_of_its_file() {
+    fn lock_is_released_despite_a_copied_file_handle() {
         let folder = tempfile::tempdir().unwrap();
         let paths = StorePaths::new(&folder.path().join("store.db")).unwrap();
         let lock = acquire_lock(&paths).unwrap();
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn file_systems_of_other_machines_are_known_by_their_numbers() {
+    fn network_file_systems_are_recognized_by_magic_number() {
         // As statfs(2) of Linux gives them: NFS, SMB 2, and then ext4, tmpfs, btrfs, overlayfs.
         assert_eq!(network_fs_name(0x6969), Some("NFS"));
         assert_eq!(network_fs_name(0xFE53_4D42), Some("SMB2"));

@@ -1,7 +1,7 @@
 //! Queue of the writer, and the pace at which it is emptied.
 //!
-//! The writer takes everything there is at once. When little happens it takes each job as it comes; when much happens
-//! it lets jobs gather between commits ([`CommitPacer`]), unless one is urgent.
+//! The writer takes all waiting jobs together. Under light load it takes each job as it comes; under heavy
+//! load it lets jobs accumulate between commits ([`CommitPacer`]), unless one is urgent.
 
 use crate::log::AppendUrgency;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -26,7 +26,7 @@ struct QueueState<J> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WriterActivity {
     Working,
-    /// Nothing to do: any job wakes it.
+    /// No work: any job wakes the writer.
     Idle,
     /// Jobs gather: only an urgent one wakes it.
     Batching,
@@ -41,7 +41,7 @@ enum QueueStatus {
 /// Next step of the writer.
 pub(super) enum NextWork<J> {
     Jobs(Vec<J>),
-    /// Time for housekeeping; nothing else is to be done.
+    /// Time for housekeeping; there is no other work.
     Tick,
     /// No job will come any more.
     Closed,
@@ -167,7 +167,7 @@ impl<J> JobQueue<J> {
     }
 }
 
-/// Rate of commits that nobody waits for: `burst` at once, then one each `interval`.
+/// Rate of commits that no caller waits for: `burst` immediately, then one each `interval`.
 #[derive(Debug)]
 pub(super) struct CommitPacer {
     interval: Duration,
@@ -199,7 +199,7 @@ mod tests {
 
     // Limits: `commits_per_second_max`, `commit_burst`.
     #[test]
-    fn a_burst_passes_and_then_commits_keep_their_distance() {
+    fn commits_after_a_burst_are_paced() {
         let start = Instant::now();
         let mut pacer = CommitPacer::new(500, 4, start);
         for _ in 0..4 {
@@ -225,7 +225,7 @@ mod tests {
 
     // Limit: `queue_bytes_max`.
     #[tokio::test]
-    async fn a_full_queue_makes_the_next_job_wait_outside() {
+    async fn push_waits_while_the_queue_is_full() {
         let queue = JobQueue::new(10);
         let mut pacer = CommitPacer::new(1, 9, Instant::now());
         queue.push("large", 99, AppendUrgency::Batched).await.unwrap();

@@ -1,4 +1,5 @@
-//! Looking into a store's file from beside: a server may have it open, and nothing is locked, recovered or written.
+//! Read-only access to a store's file: a server may have it open, and nothing is locked, recovered or
+//! written.
 
 use super::catalog::db::run_now;
 use super::{connection, open, schema, segment};
@@ -35,7 +36,8 @@ impl SqliteReader {
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn records(&self, turn: &str) -> Result<Option<Vec<LogRecord>>, StoreError> {
-        // One view of the file: a segment that is written meanwhile would hide its records from both.
+        // One snapshot of the file: with two, a segment written in between would hide its records from both
+        // reads.
         let connection = self.connection();
         let view = connection.unchecked_transaction()?;
         let Some(row) = segment::load_row(&view, turn)? else { return Ok(None) };

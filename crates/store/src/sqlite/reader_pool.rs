@@ -44,10 +44,10 @@ impl ReaderPool {
         tokio::task::spawn_blocking(work).await.map_err(|_| StoreError::failed("a reader panicked"))?
     }
 
-    /// No more reading; waits for what is under way.
+    /// Closes the pool; waits for reads that are under way.
     pub(super) async fn close(&self, max: usize) {
         let max = u32::try_from(max.max(1)).unwrap_or(u32::MAX);
-        // Fails if somebody else has closed it.
+        // Fails if the pool was closed already.
         let _all = self.permits.acquire_many(max).await;
         self.permits.close();
         self.free().clear();

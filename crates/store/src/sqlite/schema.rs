@@ -5,7 +5,7 @@ use rusqlite::{Connection, TransactionBehavior};
 /// Marks a file as ours (`PRAGMA application_id`): the letters `THRL`.
 pub(super) const APPLICATION_ID: i32 = 0x5448_524C;
 
-/// Each version is what it adds to the one before it. A released version never changes.
+/// Migrations: each version holds its changes to the previous one. A released version never changes.
 const VERSIONS: [&[&str]; 8] = [
     &[include_str!("schema/log.sql"), include_str!("schema/catalog.sql")],
     &[include_str!("schema/pace.sql")],
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_of_the_first_version_keeps_what_it_has_and_gets_what_it_lacks() {
+    fn first_version_file_is_migrated_with_its_data() {
         let mut connection = Connection::open_in_memory().unwrap();
         for part in VERSIONS[0] {
             connection.execute_batch(part).unwrap();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_before_this_version_is_found_again() {
+    fn texts_of_an_older_version_are_reindexed() {
         use crate::sqlite::catalog::search::{IndexState, index, index_state};
 
         let mut connection = Connection::open_in_memory().unwrap();

@@ -1,5 +1,5 @@
-//! Searches have a reader of their own, so that none of them takes the others' readers, and an end: when their time is
-//! over, or when nobody waits for them any more.
+//! Searches have a separate reader, so that they never occupy the others, and an end: when their time is
+//! over, or when their caller has stopped waiting.
 
 use super::reader_pool::ReaderPool;
 use crate::catalog::CatalogLimits;
@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 /// One at a time: a search is work for a processor, and others want one, too.
 const CONCURRENT_SEARCHES: usize = 1;
 
-/// Operations of SQLite between two questions whether anybody still waits: some ten microseconds.
+/// Operations of SQLite between two checks whether the caller still waits: some ten microseconds.
 const PROGRESS_CHECK_OPS: i32 = 1_000;
 
 pub(super) struct SqliteSearchPool {
@@ -66,7 +66,7 @@ impl SqliteSearchPool {
         self.abandoned.load(Relaxed)
     }
 
-    /// No more searching; waits for what is under way.
+    /// Closes the pool; waits for searches that are under way.
     pub(super) async fn close(&self) {
         self.readers.close(CONCURRENT_SEARCHES).await;
     }
@@ -90,14 +90,15 @@ impl SearchBudget {
         self.is_abandoned() || self.deadline.get().is_some_and(|deadline| Instant::now() >= *deadline)
     }
 
-    /// The same when a part of its time is over.
+    /// True when a part of the search's time is over.
     pub(super) fn is_expired_within(&self, part: u32) -> bool {
         let rest = self.time - self.time / part;
         self.is_abandoned() || self.deadline.get().is_some_and(|deadline| Instant::now() + rest >= *deadline)
     }
 
-    /// From now on SQLite asks every now and then whether to go on: an interruption from outside would be lost if it came
-    /// just before a statement, and would meet the next search if it came just after the last one.
+    /// Installs a progress handler by which SQLite periodically checks the budget: an interruption from
+    /// outside would be lost if it came just before a statement, and would hit the next search if it came
+    /// just after the last one.
     fn start(self: &Arc<Self>, db: &Connection) -> Result<(), StoreError> {
         let search = self.clone();
         db.progress_handler(PROGRESS_CHECK_OPS, Some(move || search.is_abandoned()))?;
@@ -110,7 +111,7 @@ impl SearchBudget {
     }
 }
 
-/// Somebody waits for a search; dropped before its end, nobody does.
+/// Marks a search as abandoned when it is dropped before its end.
 struct AbandonGuard<'a> {
     /// `None`: it has ended.
     search: Option<Arc<SearchBudget>>,
@@ -135,7 +136,7 @@ mod tests {
 
     type SearchFuture<'a> = Pin<Box<dyn Future<Output = Result<i64, StoreError>> + Send + 'a>>;
 
-    /// Counts for ever.
+    /// A query that counts without end.
     const ENDLESS: &str =
         "WITH RECURSIVE c (x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
 
@@ -161,20 +162,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_search_that_nobody_waits_for_any_more_is_interrupted() {
+    async fn dropped_search_is_interrupted() {
         let (pool, _folder) = searchers(CatalogLimits::default());
         let (mut search, begun) = endless(&pool);
         assert!(futures_util::poll!(search.as_mut()).is_pending());
         begun.await.unwrap();
         assert_eq!(pool.abandoned(), 0);
         drop(search);
-        // There is one reader: this waits until the other search is over, and is not interrupted in its place.
+        // There is one reader: this search waits until the other one is over, and is not interrupted instead
+        // of it.
         assert_eq!(one(&pool).await, Ok(1));
         assert_eq!(pool.abandoned(), 1);
     }
 
     #[tokio::test]
-    async fn one_that_is_given_up_before_its_turn_never_begins() {
+    async fn search_dropped_while_queued_never_starts() {
         let (pool, _folder) = searchers(CatalogLimits::default());
         let (mut first, begun) = endless(&pool);
         assert!(futures_util::poll!(first.as_mut()).is_pending());
@@ -190,7 +192,7 @@ mod tests {
 
     // Limit: `searches_waiting_max`.
     #[tokio::test]
-    async fn so_many_wait_and_no_more() {
+    async fn search_queue_is_bounded() {
         let limits = CatalogLimits { searches_waiting_max: 2, ..CatalogLimits::default() };
         let (pool, _folder) = searchers(limits);
         let (mut first, begun) = endless(&pool);
@@ -212,7 +214,7 @@ mod tests {
 
     // Limit: `search_wait_ms_max`.
     #[tokio::test]
-    async fn nobody_waits_longer_than_that() {
+    async fn search_wait_time_is_limited() {
         let limits = CatalogLimits { search_wait_ms_max: 20, ..CatalogLimits::default() };
         let (pool, _folder) = searchers(limits);
         let (search, _begun) = endless(&pool);
@@ -223,7 +225,7 @@ mod tests {
 
     // Limit: `search_ms_max`.
     #[tokio::test]
-    async fn a_search_knows_when_its_time_is_over() {
+    async fn search_reports_its_expired_time_limit() {
         let (short, _folder) = searchers(CatalogLimits { search_ms_max: 0, ..CatalogLimits::default() });
         assert_eq!(short.run(|_, search| Ok(search.is_expired())).await, Ok(true));
         let hour = CatalogLimits { search_ms_max: 3_600_000, ..CatalogLimits::default() };

@@ -23,8 +23,8 @@ pub(super) fn load_row(connection: &Connection, turn: &str) -> rusqlite::Result<
     find.query_row([turn], row).optional()
 }
 
-/// Writes pieces of the journal as one segment behind those that are there, as far as they are not there already;
-/// nothing, if the turn has been forgotten.
+/// Writes runs of the journal as one segment after the existing ones, without records that are stored
+/// already; does nothing if the turn has been deleted.
 pub(super) fn fold(connection: &Connection, n: i64, runs: &[AppendedRun]) -> rusqlite::Result<()> {
     let folded = connection
         .prepare_cached("SELECT folded_seq FROM turn_log WHERE n = ?1")?
@@ -47,7 +47,7 @@ fn insert(connection: &Connection, n: i64, first: u64, last: u64, blob: &[u8]) -
     Ok(())
 }
 
-/// At most so many records behind `after`, and not much more than [`BYTES`](crate::records::BYTES).
+/// At most `records_max` records after `after`, and not much more than [`BYTES`](crate::records::BYTES).
 pub(super) fn read_after(
     connection: &Connection,
     n: i64,
@@ -84,7 +84,7 @@ pub(super) fn read_all(connection: &Connection, n: i64) -> Result<Vec<LogRecord>
     }
 }
 
-/// Writes a turn's records anew instead of all its segments.
+/// Replaces all segments of a turn by newly written ones.
 pub(super) fn replace_all(connection: &Connection, n: i64, records: &[LogRecord]) -> rusqlite::Result<()> {
     connection.prepare_cached("DELETE FROM segment WHERE n = ?1")?.execute([n])?;
     for (first, last, blob) in split_segments(records) {

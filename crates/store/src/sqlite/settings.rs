@@ -17,7 +17,7 @@ pub struct SqliteSettings {
     pub ring_bytes_max: usize,
     /// After this time without an append a turn leaves memory for its segment. Default 10 s.
     pub ring_idle: Duration,
-    /// Records given to a tail at once. Default 512.
+    /// Records per read of a tail. Default 512.
     pub tail_records_max: usize,
     /// Bytes that may wait for the writer; more must wait outside. Default 64 MiB.
     pub queue_bytes_max: usize,
@@ -25,8 +25,8 @@ pub struct SqliteSettings {
     pub readers_max: usize,
     /// With less free space on the disk no new turn is taken. Default 256 MiB.
     pub free_bytes_min: u64,
-    /// A file beside the database that is deleted when the disk is full, so that running turns can finish. 0 = none.
-    /// Under 16 MiB the next checkpoint may take it all. Default 64 MiB.
+    /// Size of a file next to the database that is deleted when the disk is full, so that running turns can
+    /// finish, in bytes. 0 = none. Under 16 MiB the next checkpoint may use up all of it. Default 64 MiB.
     pub ballast_bytes: u64,
     /// After an unclean stop a file up to this size is checked before it is used, a larger one while it is. Default
     /// 32 MiB.
@@ -57,12 +57,12 @@ impl Default for SqliteSettings {
     }
 }
 
-/// When a commit waits until the disk says that it has everything.
+/// Commits that wait until the disk has everything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SyncPolicy {
-    /// If something in it must survive a power cut.
+    /// Only commits with something that must survive a power cut.
     #[default]
     ByClass,
-    /// Always: a viewer is never ahead of the log, whatever happens.
+    /// All: a viewer is never ahead of the log, even after a power cut.
     Always,
 }

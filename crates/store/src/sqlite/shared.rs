@@ -25,7 +25,7 @@ pub(super) struct SqliteShared {
     /// The number that was last given to a turn.
     last_turn_n: AtomicI64,
     health_state: Mutex<HealthState>,
-    /// Let go of when the store is closed, or when nobody has it any more.
+    /// Released when the store is closed, or when the last reference is dropped.
     lock: Mutex<Option<StoreLock>>,
 }
 
@@ -167,7 +167,7 @@ impl SqliteShared {
         state.health != StoreHealth::Healthy && state.recovers == RecoveryTrigger::FreeSpace
     }
 
-    /// There is room again.
+    /// Accepts new turns again: the disk has space.
     pub(super) fn space_recovered(&self) {
         let mut state = self.health_state();
         if state.recovers == RecoveryTrigger::FreeSpace {

@@ -1,7 +1,7 @@
-//! The one thread that writes: whatever waits goes into one transaction.
+//! The one thread that writes: all waiting jobs go into one transaction.
 //!
-//! A refused job leaves nothing and disturbs no other. Nothing is shown to viewers, and nobody is answered, before the
-//! commit; if the commit fails, what the writer had noted in memory is taken back.
+//! A refused job leaves no change and affects no other. Viewers see nothing, and no caller gets a reply,
+//! before the commit; if the commit fails, the writer's changes in memory are undone.
 
 use super::housekeeping::{HousekeepingState, RingRetention};
 use super::live::{DELETED_EPOCH, FIRST_EPOCH, SqliteAppendState, SqliteLiveTurn, TurnRowState};
@@ -34,11 +34,11 @@ pub(super) struct SqliteAppend {
     pub live: Arc<SqliteLiveTurn>,
     pub epoch: OwnerEpoch,
     pub durability: Durability,
-    /// `None` if only something beside the log is written.
+    /// Records of the append; `None` if only provider state is written.
     pub run: Option<EncodedRun>,
     pub provider_state: Vec<ProviderStateRecord>,
     pub reply: oneshot::Sender<Result<AppendAck, LogError>>,
-    /// Its outcome, until the commit.
+    /// Outcome of the append, until the commit.
     pub outcome: Option<Result<AppendAck, LogError>>,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct ClaimJob {
     pub outcome: Option<Result<TurnClaim, LogError>>,
 }
 
-/// Anything else that writes. It runs once, in a savepoint of its own.
+/// Any other write. It runs once, in its own savepoint.
 pub(super) struct TaskJob {
     durability: Durability,
     task: Box<dyn WriteTask>,
@@ -60,16 +60,16 @@ pub(super) struct TaskJob {
 enum TaskStage {
     Pending,
     Done,
-    /// Its changes have gone with their transaction.
+    /// Its changes were rolled back with their transaction.
     RolledBack(StoreError),
 }
 
-/// A closure and whoever waits for its answer.
+/// A closure, with the caller that waits for its reply.
 pub(super) trait WriteTask: Send {
-    /// Runs the closure and keeps its answer; an error if its changes are to be undone.
+    /// Runs the closure and stores its reply; an error if its changes are to be undone.
     fn run(&mut self, connection: &mut Connection) -> Result<(), StoreError>;
 
-    /// Answers, if the transaction could be committed with what was kept.
+    /// Sends the stored reply, or the error of the commit.
     fn reply(self: Box<Self>, committed: Result<(), StoreError>);
 }
 
@@ -127,7 +127,7 @@ enum MemoryUndo {
 /// Reason that a transaction failed as a whole.
 #[derive(Debug)]
 pub(super) enum CommitFailure {
-    /// Someone else holds the write lock.
+    /// Another connection holds the write lock.
     Locked(StoreError),
     /// Another server has opened this file: this one is fenced off.
     TakenOver,
@@ -216,7 +216,7 @@ impl SqliteWriter {
         let result = self.transaction(jobs);
         if let Err(failed) = &result {
             if !self.connection.is_autocommit() {
-                // If even this fails, the next BEGIN does, too, and says why.
+                // If even this fails, the next BEGIN does, too, and reports the reason.
                 let _ = self.connection.execute_batch("ROLLBACK");
             }
             for job in jobs {
@@ -260,7 +260,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Begins a transaction that will be as durable as asked.
+    /// Begins a transaction of the requested durability.
     pub(super) fn begin(&mut self, durability: Durability) -> Result<(), CommitFailure> {
         let durability = match self.shared.settings.sync {
             SyncPolicy::ByClass => durability,
@@ -281,7 +281,7 @@ impl SqliteWriter {
         Ok(())
     }
 
-    /// Fails if another server has opened the file. An append checks it by itself.
+    /// Fails if another server has opened the file. An append checks this itself.
     pub(super) fn check_ownership(&self) -> Result<(), CommitFailure> {
         let mut find = self
             .connection
@@ -355,8 +355,9 @@ impl SqliteWriter {
         Ok(Ok(AppendAck { last_seq: now.last_seq }))
     }
 
-    /// Writes everything that all turns have appended as one row. The statement itself is the fence: it writes nothing when another
-    /// server has opened the file, so no turn of this one, whatever its epoch, can be written by two.
+    /// Writes the pending appends of all turns as one row. The statement itself is the fence: it writes
+    /// nothing when another server has opened the file, so no turn of this one, at any epoch, can be written
+    /// by two.
     fn flush_row(&mut self) -> Result<(), CommitFailure> {
         if self.journal_blob.is_empty() {
             return Ok(());
@@ -475,7 +476,8 @@ impl SqliteWriter {
         self.shared.committed();
         for job in jobs.drain(..) {
             match job {
-                // Nobody may be waiting any more: whoever dropped the future claims again to find out.
+                // The caller may have stopped waiting: a caller that dropped the future claims the turn again
+                // to learn the result.
                 WriteJob::Append(SqliteAppend { reply, outcome, .. }) => {
                     if let Some(outcome) = outcome {
                         let _ = reply.send(outcome);

@@ -1,5 +1,5 @@
-//! Promises of the folder of blobs: no name becomes a path, nothing half-written is ever a blob, and what somebody
-//! counts on is not collected.
+//! Guarantees of the blob folder: no name becomes a path, nothing half-written is ever a blob, and a blob in
+//! use is not collected.
 
 #![cfg(feature = "sqlite")]
 
@@ -32,7 +32,7 @@ impl BlobFixture {
         self.root().join(&hash[..2]).join(&hash[2..4]).join(hash)
     }
 
-    /// All files, wherever they are.
+    /// All files, in every subfolder.
     fn files(&self) -> Vec<PathBuf> {
         fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
             for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -62,7 +62,7 @@ fn file(id: &str, hash: &str, bytes: u64) -> NewFile {
 }
 
 #[tokio::test]
-async fn equal_contents_are_one_blob_under_their_hash() {
+async fn equal_contents_share_one_blob() {
     let fixture = blob_fixture(BlobLimits::default()).await;
     let first = fixture.blobs.put(b"hello").await.unwrap();
     assert_eq!((first.hash.clone(), first.bytes), (blake3::hash(b"hello").to_hex().to_string(), 5));
@@ -80,7 +80,7 @@ async fn equal_contents_are_one_blob_under_their_hash() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn only_the_owner_can_read_what_is_kept() {
+async fn blob_files_are_readable_only_by_the_owner() {
     use std::os::unix::fs::PermissionsExt;
     let fixture = blob_fixture(BlobLimits::default()).await;
     let stored = fixture.blobs.put(b"private").await.unwrap();
@@ -91,12 +91,12 @@ async fn only_the_owner_can_read_what_is_kept() {
 }
 
 #[tokio::test]
-async fn what_is_no_hash_is_no_path() {
+async fn invalid_hashes_never_become_paths() {
     let fixture = blob_fixture(BlobLimits::default()).await;
     std::fs::write(fixture.folder.path().join("secret"), "secret").unwrap();
     let stored = fixture.blobs.put(b"x").await.unwrap();
     let hash = stored.hash.clone();
-    // Collecting waits for whoever has a blob.
+    // Collecting waits for every holder of a blob.
     drop(stored);
     let names = [
         "",
@@ -122,7 +122,7 @@ async fn what_is_no_hash_is_no_path() {
 
 // Limit: `file_bytes_max`.
 #[tokio::test]
-async fn a_file_over_the_limit_leaves_nothing() {
+async fn oversized_blob_leaves_no_file() {
     let fixture = blob_fixture(BlobLimits { file_bytes_max: 10 }).await;
     assert!(fixture.blobs.put(&[7; 10]).await.is_ok());
     let as_it_was = fixture.files();
@@ -135,7 +135,7 @@ async fn a_file_over_the_limit_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn parts_become_one_blob_and_what_is_given_up_is_gone() {
+async fn parts_form_one_blob_and_a_dropped_write_is_removed() {
     let fixture = blob_fixture(BlobLimits::default()).await;
     let mut blob = fixture.blobs.begin().await.unwrap();
     let part = vec![1; 100_000];
@@ -158,7 +158,7 @@ async fn parts_become_one_blob_and_what_is_given_up_is_gone() {
 }
 
 #[tokio::test]
-async fn what_a_crash_has_left_is_gone_when_the_folder_is_opened() {
+async fn unfinished_blobs_are_removed_on_open() {
     let fixture = blob_fixture(BlobLimits::default()).await;
     let stored = fixture.blobs.put(b"whole").await.unwrap();
     std::fs::write(fixture.root().join("unfinished/half"), "hal").unwrap();
@@ -169,7 +169,7 @@ async fn what_a_crash_has_left_is_gone_when_the_folder_is_opened() {
 }
 
 #[tokio::test]
-async fn damage_is_noticed_and_mended_by_the_same_content() {
+async fn damaged_blob_is_detected_and_repaired_by_rewriting() {
     let fixture = blob_fixture(BlobLimits::default()).await;
     let hash = fixture.blobs.put(b"sound").await.unwrap().hash.clone();
     std::fs::write(fixture.path(&hash), "spoilt").unwrap();
@@ -180,20 +180,20 @@ async fn damage_is_noticed_and_mended_by_the_same_content() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_about_to_be_a_file_is_not_collected() {
+async fn blob_in_use_is_not_collected() {
     let fixture = blob_fixture(BlobLimits::default()).await;
     let stored = fixture.blobs.put(b"new").await.unwrap();
     let hash = stored.hash.clone();
     let (blobs, catalog) = (fixture.blobs.clone(), fixture.catalog.clone());
     let mut sweep = tokio::spawn(async move { blobs.sweep(&catalog).await.unwrap() });
-    // The hour passes when nothing else can happen: the sweep waits for whoever has the blob.
+    // The hour passes when nothing else can happen: the sweep waits for the holder of the blob.
     assert!(tokio::time::timeout(Duration::from_secs(3_600), &mut sweep).await.is_err());
     fixture.catalog.add_file("ann", file("f", &hash, stored.bytes)).await.unwrap();
     drop(stored);
     assert_eq!(sweep.await.unwrap(), 0);
     let mut open = fixture.blobs.file(&hash).await.unwrap().unwrap();
 
-    // Nobody needs it any more: it goes, and who is reading it reads to its end.
+    // Nothing needs it any more: it is removed, and its reader reads to the end.
     fixture.catalog.remove_file("ann", "f").await.unwrap();
     assert_eq!(fixture.blobs.sweep(&fixture.catalog).await.unwrap(), 1);
     assert_eq!(fixture.files(), Vec::<PathBuf>::new());
@@ -203,7 +203,7 @@ async fn what_is_about_to_be_a_file_is_not_collected() {
 }
 
 #[tokio::test]
-async fn a_sweep_takes_any_number_and_leaves_what_is_needed() {
+async fn sweep_removes_only_unreferenced_blobs() {
     let fixture = blob_fixture(BlobLimits::default()).await;
     for n in 0..1_200_u32 {
         // As a crash leaves them; keeping each would wait for the disk.

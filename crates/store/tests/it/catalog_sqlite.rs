@@ -19,7 +19,7 @@ crate::catalog_conformance!(open);
 
 // Limit: `search_ms_max`.
 #[tokio::test]
-async fn a_search_without_time_gives_what_it_has_and_goes_on_from_there() {
+async fn search_out_of_time_returns_partial_pages_that_resume() {
     use crate::catalog_conformance::{ANN, first, with_input};
     use throughline_store::{ConversationFilter, PageRequest};
 
@@ -57,7 +57,7 @@ async fn a_search_without_time_gives_what_it_has_and_goes_on_from_there() {
 }
 
 #[tokio::test]
-async fn of_a_hundred_thousand_turns_each_is_on_one_page_and_counted_once() {
+async fn hundred_thousand_turns_are_each_listed_and_counted_once() {
     use throughline_store::{Catalog, PAGE_ROWS_MAX, PageRequest, TurnFilter};
 
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ async fn of_a_hundred_thousand_turns_each_is_on_one_page_and_counted_once() {
 
 // Limit: `search_ms_max`.
 #[tokio::test]
-async fn calls_are_searched_for_so_long_and_the_next_page_goes_on_from_there() {
+async fn call_search_out_of_time_resumes_on_the_next_page() {
     use throughline_store::{CallFilter, Catalog, PAGE_ROWS_MAX, PageRequest};
 
     let folder = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ use throughline_store::{
 pub trait Subject: Send {
     fn log(&self) -> Arc<dyn Log>;
 
-    /// Stops the log and starts it again on what it has kept.
+    /// Stops the log and starts it again with its stored data.
     async fn restart(&mut self) -> Restarted;
 
     /// Commits that waited for the disk so far, if it counts them.
@@ -23,14 +23,14 @@ pub trait Subject: Send {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Restarted {
-    /// Everything acknowledged is there.
+    /// Everything acknowledged is stored.
     AsItWas,
-    /// It keeps nothing: this was no restart.
+    /// Nothing is stored: the log cannot be restarted.
     Cannot,
 }
 
-/// One test of each promise, and so many random histories. `if there`: the maker says `None` where this log cannot be
-/// had.
+/// One test of each guarantee, and this many random histories. `if there`: the constructor returns `None`
+/// where this log is not available.
 #[macro_export]
 macro_rules! conformance {
     ($make:ident) => {
@@ -42,17 +42,17 @@ macro_rules! conformance {
     };
     (if there $make:ident, $histories:literal) => {
         $crate::conformance!($make:
-            only_what_continues_the_log_is_taken, a_former_owner_is_fenced_off, nothing_follows_the_last_record,
-            an_unknown_turn_is_said_to_be_unknown, a_reader_starts_wherever_it_wants,
-            a_tail_waits_for_each_record_and_ends_with_the_turn, a_thousand_tails_see_the_same,
-            a_dropped_wait_loses_nothing, what_is_beside_is_written_with_its_batch_or_not_at_all,
-            only_power_waits_for_the_disk, open_turns_are_those_that_have_not_ended,
-            merged_records_keep_their_numbers, a_forgotten_turn_is_unknown, appends_at_once_keep_their_order,
-            a_restart_changes_nothing);
+            append_requires_contiguous_seq, a_former_owner_is_fenced_off, append_after_the_end_is_refused,
+            unknown_turn_is_an_error, read_starts_after_any_seq_and_detects_a_cursor_ahead,
+            a_tail_waits_for_each_record_and_ends_with_the_turn, thousand_tails_see_the_same_records,
+            dropped_tail_wait_loses_no_record, provider_state_is_written_atomically_with_its_batch,
+            only_power_durability_calls_fsync, open_turns_excludes_ended_turns,
+            merged_records_keep_their_seq, deleted_turn_is_unknown, concurrent_appends_keep_their_order,
+            log_is_unchanged_by_a_restart);
 
         #[test]
-        fn random_histories_are_those_of_the_model() {
-            $crate::log_conformance::random_histories_are_those_of_the_model($make, $histories);
+        fn random_histories_match_the_model() {
+            $crate::log_conformance::random_histories_match_the_model($make, $histories);
         }
     };
     ($make:ident: $($promise:ident),*) => {
@@ -97,7 +97,7 @@ async fn all(log: &dyn Log, turn: &str) -> Vec<LogRecord> {
     log.read(turn, 0, usize::MAX).await.unwrap()
 }
 
-pub async fn only_what_continues_the_log_is_taken(subject: impl Subject) {
+pub async fn append_requires_contiguous_seq(subject: impl Subject) {
     let log = subject.log();
     let epoch = claimed(&*log).await;
     log.append(TURN, epoch, records(1..=2)).await.unwrap();
@@ -129,7 +129,7 @@ pub async fn a_former_owner_is_fenced_off(subject: impl Subject) {
     assert_eq!(log.append(TURN, old, records([5])).await, fenced, "even after the end");
 }
 
-pub async fn nothing_follows_the_last_record(subject: impl Subject) {
+pub async fn append_after_the_end_is_refused(subject: impl Subject) {
     let log = subject.log();
     let epoch = claimed(&*log).await;
     let ended = Err(LogError::Ended { turn: TURN.into() });
@@ -146,7 +146,7 @@ pub async fn nothing_follows_the_last_record(subject: impl Subject) {
     assert_eq!(all(&*log, TURN).await, [end(1)]);
 }
 
-pub async fn an_unknown_turn_is_said_to_be_unknown(subject: impl Subject) {
+pub async fn unknown_turn_is_an_error(subject: impl Subject) {
     let log = subject.log();
     let unknown = LogError::UnknownTurn { turn: "nobody".into() };
     assert_eq!(log.append("nobody", OwnerEpoch(1), records([1])).await, Err(unknown.clone()));
@@ -155,7 +155,7 @@ pub async fn an_unknown_turn_is_said_to_be_unknown(subject: impl Subject) {
     assert_eq!(log.tail("nobody", 0).await.err(), Some(unknown));
 }
 
-pub async fn a_reader_starts_wherever_it_wants(subject: impl Subject) {
+pub async fn read_starts_after_any_seq_and_detects_a_cursor_ahead(subject: impl Subject) {
     let log = subject.log();
     let epoch = claimed(&*log).await;
     log.append(TURN, epoch, records(1..=2)).await.unwrap();
@@ -208,7 +208,7 @@ pub async fn a_tail_waits_for_each_record_and_ends_with_the_turn(subject: impl S
     }
 }
 
-pub async fn a_thousand_tails_see_the_same(subject: impl Subject) {
+pub async fn thousand_tails_see_the_same_records(subject: impl Subject) {
     const EVENTS: u64 = 60;
     let log = subject.log();
     let epoch = claimed(&*log).await;
@@ -227,7 +227,7 @@ pub async fn a_thousand_tails_see_the_same(subject: impl Subject) {
     }
 }
 
-pub async fn a_dropped_wait_loses_nothing(subject: impl Subject) {
+pub async fn dropped_tail_wait_loses_no_record(subject: impl Subject) {
     let log = subject.log();
     let epoch = claimed(&*log).await;
     let mut tail = log.tail(TURN, 0).await.unwrap();
@@ -236,7 +236,7 @@ pub async fn a_dropped_wait_loses_nothing(subject: impl Subject) {
         log.append(TURN, epoch, records([seq])).await.unwrap();
         assert_eq!(numbers(&tail.next().await.unwrap().unwrap()), [seq]);
     }
-    // A dropped append has happened or not, and whoever claims finds out.
+    // A dropped append has happened or not, and a claim shows which.
     {
         let append = log.append(TURN, epoch, records([6]));
         tokio::pin!(append);
@@ -249,7 +249,7 @@ pub async fn a_dropped_wait_loses_nothing(subject: impl Subject) {
     assert_eq!(numbers(&all(&*log, TURN).await), (1..=next).collect::<Vec<_>>());
 }
 
-pub async fn what_is_beside_is_written_with_its_batch_or_not_at_all(subject: impl Subject) {
+pub async fn provider_state_is_written_atomically_with_its_batch(subject: impl Subject) {
     let log = subject.log();
     let epoch = claimed(&*log).await;
     let provider_state =
@@ -267,7 +267,7 @@ pub async fn what_is_beside_is_written_with_its_batch_or_not_at_all(subject: imp
     assert_eq!(log.read_provider_state(TURN).await.unwrap(), [provider_state(1), provider_state(3)].concat());
 }
 
-pub async fn only_power_waits_for_the_disk(subject: impl Subject) {
+pub async fn only_power_durability_calls_fsync(subject: impl Subject) {
     let log = subject.log();
     let epoch = claimed(&*log).await;
     let Some(before) = subject.fsyncs() else { return };
@@ -282,7 +282,7 @@ pub async fn only_power_waits_for_the_disk(subject: impl Subject) {
     assert_eq!(subject.fsyncs(), Some(before + 1));
 }
 
-pub async fn open_turns_are_those_that_have_not_ended(mut subject: impl Subject) {
+pub async fn open_turns_excludes_ended_turns(mut subject: impl Subject) {
     let log = subject.log();
     for turn in ["b", "a", "c"] {
         let epoch = log.claim(turn).await.unwrap().epoch;
@@ -318,7 +318,7 @@ fn merge_pairs(records: Vec<LogRecord>) -> Vec<LogRecord> {
     merged
 }
 
-pub async fn merged_records_keep_their_numbers(mut subject: impl Subject) {
+pub async fn merged_records_keep_their_seq(mut subject: impl Subject) {
     let log = subject.log();
     let epoch = claimed(&*log).await;
     for seq in 1..=9 {
@@ -363,7 +363,7 @@ pub async fn merged_records_keep_their_numbers(mut subject: impl Subject) {
     }
 }
 
-pub async fn a_forgotten_turn_is_unknown(subject: impl Subject) {
+pub async fn deleted_turn_is_unknown(subject: impl Subject) {
     let log = subject.log();
     log.delete("never seen").await.unwrap();
     let epoch = claimed(&*log).await;
@@ -377,12 +377,12 @@ pub async fn a_forgotten_turn_is_unknown(subject: impl Subject) {
     assert_eq!(log.append(TURN, epoch, records([4])).await, Err(unknown.clone()));
     assert_eq!(log.read(TURN, 0, 9).await, Err(unknown));
     assert_eq!(log.open_turns().await.unwrap(), [] as [&str; 0]);
-    // The id begins anew.
+    // The id starts over.
     assert_eq!(log.claim(TURN).await.unwrap().last_seq, 0);
     assert_eq!(log.read_provider_state(TURN).await.unwrap(), []);
 }
 
-pub async fn appends_at_once_keep_their_order(subject: impl Subject) {
+pub async fn concurrent_appends_keep_their_order(subject: impl Subject) {
     let log = subject.log();
     let mut writers = Vec::new();
     for turn in 0..50 {
@@ -404,7 +404,7 @@ pub async fn appends_at_once_keep_their_order(subject: impl Subject) {
     }
 }
 
-pub async fn a_restart_changes_nothing(mut subject: impl Subject) {
+pub async fn log_is_unchanged_by_a_restart(mut subject: impl Subject) {
     let batch = |seq| LogBatch {
         provider_state: vec![ProviderStateRecord { step: seq as u32, payload: format!("{seq}").into() }],
         ..records([seq])
@@ -494,7 +494,7 @@ impl Model {
 }
 
 /// Any interleaving of claims, appends, reads and restarts over a few turns answers as the model does.
-pub fn random_histories_are_those_of_the_model<S: Subject, F: Future<Output = Option<S>>>(
+pub fn random_histories_match_the_model<S: Subject, F: Future<Output = Option<S>>>(
     make: fn() -> F,
     histories: u32,
 ) {

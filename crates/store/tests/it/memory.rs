@@ -40,7 +40,7 @@ fn numbers(records: &[LogRecord]) -> Vec<u64> {
 }
 
 #[tokio::test]
-async fn every_limit_of_the_memory_log_holds() {
+async fn memory_log_limits_are_enforced() {
     const TURN: &str = "turn_1";
     let limits = MemoryLimits { ended_turns_max: 1, turn_bytes_max: 10, tail_records_max: 2 };
     let log = MemoryLog::with_limits(limits);

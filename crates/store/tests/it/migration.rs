@@ -24,7 +24,7 @@ async fn check(store: &(impl Catalog + Log)) {
     assert_eq!(states, [(2, &b"opaque"[..])]);
     let id = RawId { turn_id: "t".into(), step: 1, attempt: 1 };
     assert_eq!(store.raw("ann", &id).await.unwrap().as_deref(), Some(&b"data: 1"[..]));
-    // What is written now is found as well.
+    // Rows written now are found as well.
     assert!(store.rename("ann", "c", "Climate", 9).await.unwrap());
     let found = Catalog::search(store, "ann", "climate", &PageRequest::first()).await.unwrap();
     assert_eq!(found.items.len(), 1);
@@ -36,7 +36,7 @@ async fn check(store: &(impl Catalog + Log)) {
 
 #[cfg(feature = "sqlite")]
 #[tokio::test]
-async fn a_file_of_the_version_before_keeps_everything() {
+async fn sqlite_file_of_the_previous_version_keeps_its_data() {
     use throughline_store::{SqliteSettings, SqliteStore};
 
     let folder = tempfile::tempdir().unwrap();
@@ -74,7 +74,7 @@ async fn a_file_of_the_version_before_keeps_everything() {
 
 #[cfg(feature = "postgres")]
 #[tokio::test]
-async fn a_database_of_the_version_before_keeps_everything() {
+async fn postgres_database_of_a_previous_version_keeps_its_data() {
     use throughline_store::{PostgresSettings, PostgresStore};
 
     let Some(cluster) = cluster::Cluster::shared() else { return };

@@ -15,7 +15,7 @@ fn records(numbers: std::ops::RangeInclusive<u64>, last: Option<u64>) -> Vec<Log
 }
 
 #[tokio::test]
-async fn a_turn_is_read_at_every_moment_of_its_life() {
+async fn reader_sees_a_turn_at_every_stage() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };
@@ -44,7 +44,7 @@ async fn a_turn_is_read_at_every_moment_of_its_life() {
 }
 
 #[tokio::test]
-async fn rows_are_changed_beside_a_server_that_writes_all_the_time() {
+async fn editor_changes_rows_while_a_server_writes() {
     const ROWS: u64 = 40;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
@@ -78,7 +78,7 @@ async fn rows_are_changed_beside_a_server_that_writes_all_the_time() {
 }
 
 #[test]
-fn a_file_is_edited_only_if_it_is_a_store_of_this_release() {
+fn editor_opens_only_a_store_of_this_release() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let state = || match SqliteEditor::open(&path) {
@@ -107,7 +107,7 @@ fn a_file_is_edited_only_if_it_is_a_store_of_this_release() {
 }
 
 #[test]
-fn what_is_no_store_is_refused_and_left_as_it_is() {
+fn reader_refuses_missing_and_foreign_files() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing.db");
     assert!(matches!(SqliteReader::open(&missing), Err(StoreError::Failed { .. })));

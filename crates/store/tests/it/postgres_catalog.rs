@@ -16,16 +16,16 @@ async fn open(catalog: CatalogLimits) -> Option<Opened> {
 
 crate::catalog_conformance!(open);
 
-/// More turns than are looked through at once: a search whose time is over gives what it has found of the newest, and the next
-/// page begins where it has stopped. Limit: `search_ms_max`.
+/// More turns than one stretch scans: a search without time left returns the newest hits found so far, and
+/// the next page begins where it stopped. Limit: `search_ms_max`.
 #[tokio::test]
-async fn a_search_without_time_gives_the_newest_and_goes_on_from_there() {
+async fn search_out_of_time_returns_newest_hits_and_resumes() {
     use crate::catalog_conformance::{ANN, first, with_input};
     use futures_util::stream::{self, StreamExt};
     use throughline_store::PageRequest;
 
     const TURNS: i64 = 600;
-    /// More at once would wait for a connection longer than anybody is to wait for one.
+    /// More in parallel would wait for a connection longer than the limit.
     const AT_ONCE: usize = 16;
     let hurried = CatalogLimits { search_ms_max: 0, ..CatalogLimits::default() };
     let Some(store) = open(hurried).await else { return };

@@ -25,7 +25,7 @@ fn one(record: LogRecord) -> LogBatch {
     vec![record].into()
 }
 
-/// A machine that stands still for a while loses no lease.
+/// Settings under which a machine that pauses for a while loses no lease.
 fn settings() -> PostgresSettings {
     PostgresSettings { lease: Duration::from_secs(60), ..PostgresSettings::default() }
 }
@@ -42,7 +42,7 @@ fn database(url: &str) -> &str {
     url.rsplit('/').next().unwrap()
 }
 
-/// Waits for something that the store does by itself.
+/// Waits for background work of the store.
 async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let begun = Instant::now();
     while !is_so().await {
@@ -52,14 +52,14 @@ async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn an_owner_that_slept_is_fenced_off_by_the_statement() {
+async fn former_owner_is_fenced_by_the_append_statement() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     let (sleeper, other) = (open(&url).await, open(&url).await);
     let old = sleeper.claim(TURN).await.unwrap();
     sleeper.append(TURN, old.epoch, one(delta(1))).await.unwrap();
 
-    // The sleeper knows nothing of it: what it has in memory says that the turn is its own.
+    // The paused owner knows nothing of it: in its memory the turn is still its own.
     let new = other.claim(TURN).await.unwrap();
     assert_eq!((new.epoch, new.last_seq), (OwnerEpoch(old.epoch.0 + 1), 1));
     let fenced = LogError::Fenced { turn: TURN.into(), given: old.epoch.0, current: new.epoch.0 };
@@ -76,9 +76,9 @@ async fn an_owner_that_slept_is_fenced_off_by_the_statement() {
     other.close().await;
 }
 
-/// The claim waits for an append that is under way, and then sees what it wrote.
+/// The claim waits for an append that is under way, and then sees its records.
 #[tokio::test]
-async fn a_claim_in_the_middle_of_appends_never_loses_one_that_was_acknowledged() {
+async fn claim_during_appends_loses_no_acknowledged_record() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     let stores = [open(&url).await, open(&url).await];
@@ -96,7 +96,7 @@ async fn a_claim_in_the_middle_of_appends_never_loses_one_that_was_acknowledged(
                     Err(LogError::Fenced { .. }) => return (from, last),
                     Err(error) => panic!("{error}"),
                 }
-                // Whoever takes over waits for the first only.
+                // The takeover waits for the first only.
                 first.take().map(|first| first.send(()));
             }
         }));
@@ -120,10 +120,10 @@ async fn a_claim_in_the_middle_of_appends_never_loses_one_that_was_acknowledged(
 
 /// The records in its memory from before have a gap.
 #[tokio::test]
-async fn an_owner_that_comes_back_reads_what_others_have_written_since() {
+async fn returning_owner_reads_records_of_other_owners() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
-    // Nobody looks by itself: what a server knows of another's turn it has from a claim or from the bell.
+    // No polling: a server learns of another's turn only from a claim or a notification.
     let blind = PostgresSettings { poll: Duration::from_secs(3_600), ..settings() };
     let first = PostgresStore::open(&url, blind).await.unwrap();
     let second = PostgresStore::open(&url, blind).await.unwrap();
@@ -137,7 +137,8 @@ async fn an_owner_that_comes_back_reads_what_others_have_written_since() {
             assert_eq!(seen, (1..=seq).collect::<Vec<_>>(), "{turn}");
         }
     };
-    // No more at once than the pools have connections for: the others would wait for one, and not for ever.
+    // No more in parallel than the pools have connections for: the others would wait for one, and not without
+    // limit.
     let dances = stream::iter(0..100).map(|turn| dance(format!("turn_{turn}")));
     dances.buffer_unordered(16).collect::<Vec<()>>().await;
     first.close().await;
@@ -145,10 +146,10 @@ async fn an_owner_that_comes_back_reads_what_others_have_written_since() {
 }
 
 #[tokio::test]
-async fn viewers_of_another_server_see_each_record() {
+async fn viewers_on_another_server_see_every_record() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
-    // One hears the bell and never looks by itself; one is deaf and looks.
+    // One gets notifications and never polls; one gets none and polls.
     let never = Duration::from_secs(3_600);
     let bell = PostgresSettings { poll: never, notify_bytes_max: 12, ..settings() };
     let writer = PostgresStore::open(&url, bell).await.unwrap();
@@ -160,7 +161,7 @@ async fn viewers_of_another_server_see_each_record() {
         cluster.sql(database(&url), "SELECT count(*) FROM tl.replica WHERE lease_until > now()") == "3"
     })
     .await;
-    // Many turns in a commit: the bell is too short for their names and stands for all.
+    // Many turns in a commit: the notification is too short for their names and stands for all.
     let turns: Vec<String> = (0..40).map(|turn| format!("turn_{turn}")).collect();
     let mut tails = Vec::new();
     let mut epochs = Vec::new();
@@ -169,7 +170,7 @@ async fn viewers_of_another_server_see_each_record() {
         tails.push(hears.tail(turn, 0).await.unwrap());
         tails.push(looks.tail(turn, 0).await.unwrap());
     }
-    // The lease tells the writer once a second whether anybody else is there.
+    // The lease shows the writer once a second if other servers exist.
     let mut sent = 0;
     let mut readers = Vec::new();
     for mut tail in tails {
@@ -203,7 +204,7 @@ async fn viewers_of_another_server_see_each_record() {
 }
 
 #[tokio::test]
-async fn turns_of_a_server_that_is_gone_are_taken_once_and_those_of_a_living_one_never() {
+async fn orphaned_turns_are_claimed_once_and_live_ones_never() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     let (gone, living, a, b) = (open(&url).await, open(&url).await, open(&url).await, open(&url).await);
@@ -235,7 +236,7 @@ async fn turns_of_a_server_that_is_gone_are_taken_once_and_those_of_a_living_one
 }
 
 #[tokio::test]
-async fn a_lost_connection_is_looked_up_and_nothing_is_written_twice() {
+async fn append_over_a_lost_connection_is_written_once() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     let store = open(&url).await;
@@ -251,7 +252,7 @@ async fn a_lost_connection_is_looked_up_and_nothing_is_written_twice() {
                 },
                 _ => one(delta(seq)),
             };
-            // Never an error: whoever waits is told what came of it.
+            // Never an error: the caller gets the real result.
             assert_eq!(writer.append(TURN, epoch, batch).await.map(|ack| ack.last_seq), Ok(seq));
             progress.send_replace(seq);
         }
@@ -271,7 +272,7 @@ async fn a_lost_connection_is_looked_up_and_nothing_is_written_twice() {
 }
 
 #[tokio::test]
-async fn a_crash_of_the_database_under_load_loses_nothing_that_was_acknowledged_while_the_server_lives() {
+async fn database_crash_under_load_loses_no_acknowledged_record() {
     let Some(cluster) = Cluster::start() else { return };
     let url = cluster.fresh();
     let store = open(&url).await;
@@ -307,10 +308,10 @@ async fn a_crash_of_the_database_under_load_loses_nothing_that_was_acknowledged_
     store.close().await;
 }
 
-/// When the server goes down with its database, the last moments of deltas may be gone; a viewer that has seen them is
-/// ahead and is told so.
+/// When the server goes down with its database, the last moments of deltas may be lost; a viewer that has
+/// seen them is ahead and gets that error.
 #[tokio::test]
-async fn what_a_crash_of_both_takes_is_never_power_and_a_viewer_ahead_is_told() {
+async fn crash_of_both_keeps_power_records_and_reports_ahead_reads() {
     let Some(cluster) = Cluster::start() else { return };
     // This cluster writes its log every ten seconds, and now and then in the middle of a round.
     for round in 1..=5 {
@@ -324,7 +325,7 @@ async fn what_a_crash_of_both_takes_is_never_power_and_a_viewer_ahead_is_told() 
             store.append(TURN, epoch, one(delta(seq))).await.unwrap();
         }
         cluster.crash();
-        // As the end of a process: nobody writes anything again.
+        // Like the end of a process: nothing is written again.
         drop(store);
         cluster.begin();
         let store = open(&url).await;
@@ -361,7 +362,7 @@ async fn waiting(db: &mut sqlx::PgConnection) -> i64 {
 }
 
 #[tokio::test]
-async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() {
+async fn dropped_search_is_cancelled_in_the_database() {
     use throughline_store::{Catalog, CatalogLimits, PageRequest};
 
     let Some(cluster) = Cluster::shared() else { return };
@@ -377,7 +378,7 @@ async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() 
         async move { store.search("ann", "anything", &page).await }
     });
     eventually("the search waits", async || waiting(&mut lock).await > 0).await;
-    // Others go on meanwhile.
+    // Other queries continue during it.
     assert_eq!(store.turn("ann", "t").await, Ok(None));
     search.abort();
     assert!(search.await.unwrap_err().is_cancelled());
@@ -390,7 +391,7 @@ async fn a_search_that_nobody_waits_for_any_more_is_cancelled_in_the_database() 
 
 // Limits: `search_wait_ms_max`, `searches_waiting_max`.
 #[tokio::test]
-async fn a_search_that_takes_too_long_ends_and_so_many_wait() {
+async fn search_time_and_queue_are_limited() {
     use throughline_store::{Catalog, CatalogLimits, PageRequest, StoreError};
 
     let Some(cluster) = Cluster::shared() else { return };

@@ -1,5 +1,5 @@
-//! The log in PostgreSQL keeps every promise of a log: with a ring that forgets at once, so that everything is read from
-//! the database, and with the usual one.
+//! The log in PostgreSQL fulfils every guarantee of a log: with a ring that is always empty, so that
+//! everything is read from the database, and with the usual one.
 
 #![cfg(feature = "postgres")]
 

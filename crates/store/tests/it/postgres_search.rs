@@ -1,4 +1,5 @@
-//! Searches in PostgreSQL end in time whatever the database does, and it knows what it searches.
+//! Searches in PostgreSQL end in time for any delay of the database, and the planner has statistics of the
+//! searched tables.
 
 #![cfg(feature = "postgres")]
 
@@ -13,7 +14,7 @@ use throughline_store::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Statistics are looked for all the time; nobody waits for a search but the test.
+/// Statistics are checked all the time; only the test waits for a search.
 fn settings() -> PostgresSettings {
     let catalog =
         CatalogLimits { search_ms_max: 3_600_000, search_wait_ms_max: 3_600_000, ..CatalogLimits::default() };
@@ -34,7 +35,7 @@ fn database(url: &str) -> &str {
     url.rsplit('/').next().unwrap()
 }
 
-/// Waits for something that the store does by itself.
+/// Waits for background work of the store.
 async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -43,8 +44,8 @@ async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Imports a conversation of so many turns with long texts. The server that does it looks for no statistics, and has counted
-/// what it wrote when it has closed.
+/// Imports a conversation of this many turns with long texts. The importing server makes no statistics, and
+/// its writes are counted once it has closed.
 async fn import(cluster: &Cluster, url: &str, id: &str, turns: usize) {
     let (store, opened) =
         open(url, PostgresSettings { statistics_interval: Duration::from_secs(3_600), ..settings() }).await;
@@ -75,7 +76,7 @@ fn known_of_texts(cluster: &Cluster, url: &str) -> (String, String) {
 }
 
 #[tokio::test]
-async fn the_planner_knows_what_was_imported_without_autovacuum() {
+async fn imported_texts_are_analyzed_without_autovacuum() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     let mut texts = 0;
@@ -90,11 +91,11 @@ async fn the_planner_knows_what_was_imported_without_autovacuum() {
 }
 
 #[tokio::test]
-async fn one_server_at_a_time_asks_for_statistics() {
-    /// `statistics::LOCK`.
+async fn only_one_server_analyzes_at_a_time() {
+    /// Takes `statistics::LOCK` in another session.
     const OF_ANOTHER: &str = "DO 'BEGIN PERFORM pg_advisory_lock(127991945101314); END'";
     const ATTEMPT: &str = "SELECT pg_try_advisory_lock($1)";
-    // With a log of its own.
+    // With a separate server log.
     let Some(cluster) = Cluster::start() else { return };
     let url = cluster.fresh();
     import(&cluster, &url, "one", 300).await;
@@ -110,7 +111,7 @@ async fn one_server_at_a_time_asks_for_statistics() {
 }
 
 #[tokio::test]
-async fn a_role_that_may_not_ask_for_statistics_works_without() {
+async fn role_without_analyze_permission_can_still_search() {
     let Some(cluster) = Cluster::start() else { return };
     let url = cluster.fresh();
     // By the owner of the tables.
@@ -131,7 +132,7 @@ async fn a_role_that_may_not_ask_for_statistics_works_without() {
     store.close().await;
 }
 
-/// Both searches, and what their page shows.
+/// Both searches, with the rows of their page.
 async fn both(catalog: &dyn Catalog, from: [&Option<String>; 2]) -> [ResultPage<String>; 2] {
     let [hits_from, conversations_from] =
         from.map(|from| from.clone().map_or_else(PageRequest::first, PageRequest::after));
@@ -150,14 +151,14 @@ async fn both(catalog: &dyn Catalog, from: [&Option<String>; 2]) -> [ResultPage<
     tokio::time::timeout(PATIENCE, searches).await.expect("a search has no end")
 }
 
-/// No statement of a search outlives its limit, be it one that looks for something or one that reads what is shown. Limit:
-/// `search_ms_max`.
+/// No statement of a search exceeds its limit, neither one that searches nor one that reads the shown rows.
+/// Limit: `search_ms_max`.
 #[tokio::test]
-async fn a_search_that_the_database_holds_up_ends_and_the_next_page_begins_where_it_was() {
+async fn search_blocked_by_the_database_resumes_on_the_next_page() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     let (store, opened) = open(&url, settings()).await;
-    // The same with the limit of a release.
+    // The check with the limit of a release.
     let catalog = CatalogLimits { search_ms_max: 150, ..settings().catalog };
     let (hasty_store, hasty) = open(&url, PostgresSettings { catalog, ..settings() }).await;
     for n in 0..3 {
@@ -168,7 +169,7 @@ async fn a_search_that_the_database_holds_up_ends_and_the_next_page_begins_where
     let [hits, conversations] = both(catalog, [&None, &None]).await;
     assert_eq!(hits.items, ["c2", "c1", "c0"]);
     assert_eq!(conversations.items, ["c2", "c1", "c0"]);
-    // The first three hold up looking, for both or one; the last ones only what is shown.
+    // The first three block the scan, for both or one; the last ones only the reading of shown rows.
     for table in ["search_text", "turn", "conversation", "turn_end", "call"] {
         let lock = format!("LOCK TABLE tl.{table} IN ACCESS EXCLUSIVE MODE");
         let held = cluster.hold(database(&url), &lock);
@@ -190,7 +191,7 @@ async fn a_search_that_the_database_holds_up_ends_and_the_next_page_begins_where
                     assert!(page.next.is_some(), "{table}: it goes on");
                 }
             }
-            // One that was not held up has gone on.
+            // A search that was not blocked has finished.
             let mut is_held_up = is_held_up.into_iter();
             from = cut.map(|page| page.next.filter(|_| is_held_up.next() == Some(true)));
         }
@@ -204,9 +205,9 @@ async fn a_search_that_the_database_holds_up_ends_and_the_next_page_begins_where
     store.close().await;
 }
 
-/// Whatever a page has to look through at the least, the next one begins behind it.
+/// Each page scans a minimum, and the next one begins after it.
 #[tokio::test]
-async fn pages_get_on_where_there_is_no_time_at_all() {
+async fn search_pages_advance_with_a_zero_time_limit() {
     let Some(cluster) = Cluster::shared() else { return };
     let url = cluster.fresh();
     // Turns of one moment, which are one stretch.

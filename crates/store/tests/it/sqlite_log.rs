@@ -1,5 +1,5 @@
-//! The log in SQLite keeps every promise of a log: with a ring that forgets at once, so that everything is read from
-//! segments, and with the usual one.
+//! The log in SQLite fulfils every guarantee of a log: with a ring that is always empty, so that everything
+//! is read from segments, and with the usual one.
 
 #![cfg(feature = "sqlite")]
 

@@ -1,7 +1,7 @@
 //! The disk fills up under running turns.
 //!
-//! The test runs itself in a mount namespace of its own with a small disk in memory; where that is not allowed it says
-//! so and tests nothing.
+//! The test runs itself in a separate mount namespace with a small disk in memory; where that is not allowed
+//! it prints a line and tests nothing.
 
 #![cfg(all(feature = "sqlite", target_os = "linux"))]
 use std::path::Path;
@@ -12,20 +12,21 @@ use throughline_store::{
 };
 
 const DISK: &str = "THROUGHLINE_TEST_SMALL_DISK";
-/// From room to little room to none. A checkpoint is due at 4 MiB; while there is no room for one, that much again can gather
-/// before the next takes it all at once. Each step is more than that, or one is passed over.
+/// From space to little space to none. A checkpoint is due at 4 MiB; while there is no space for one, the
+/// same amount can accumulate before the next takes all of it. Each step is larger than that, or a state
+/// would be skipped.
 const STEP_BYTES: u64 = 16 << 20;
 const TURN: &str = "running";
 
 #[test]
-fn running_turns_finish_on_the_reserve_and_nothing_acknowledged_is_lost() {
+fn running_turns_finish_on_the_reserve_of_a_full_disk() {
     if let Some(disk) = std::env::var_os(DISK) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         return runtime.block_on(fill(Path::new(&disk)));
     }
     let disk = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=112m none \"$1\" && exec \"$2\" --exact \"$3\" --nocapture";
-    let name = "store_disk_full::running_turns_finish_on_the_reserve_and_nothing_acknowledged_is_lost";
+    let name = "store_disk_full::running_turns_finish_on_the_reserve_of_a_full_disk";
     let with = |flags: &[&str], script: &str| {
         let mut command = Command::new("unshare");
         command.args(flags).args(["sh", "-c", script, "sh"]).arg(disk.path());
@@ -58,7 +59,7 @@ async fn fill(disk: &Path) {
     let mut claim = store.claim(TURN).await.unwrap();
     let mut last = 0;
 
-    // Little room: no new turn, but this one goes on.
+    // Little space: no new turn, but this one continues.
     while store.check_capacity().is_ok() {
         last = store.append(TURN, claim.epoch, batch(last + 1)).await.unwrap().last_seq;
         assert!(last < 1_000, "the disk does not fill");
@@ -66,7 +67,7 @@ async fn fill(disk: &Path) {
     assert!(matches!(store.claim("new").await, Err(LogError::NoRoom { .. })));
     assert_eq!(store.health(), StoreHealth::Healthy);
 
-    // None: the reserve is given up, and this turn goes on.
+    // None: the ballast is freed, and this turn continues.
     while store.health() == StoreHealth::Healthy {
         last = store.append(TURN, claim.epoch, batch(last + 1)).await.unwrap().last_seq;
         assert!(last < 2_000, "the disk does not get full");
@@ -75,7 +76,7 @@ async fn fill(disk: &Path) {
     assert!(!disk.join("store.db.ballast").exists());
     assert!(matches!(store.claim("new").await, Err(LogError::NoRoom { .. })));
 
-    // Not even that: an append is refused, and what was acknowledged can be read.
+    // Not even the ballast: an append is refused, and acknowledged records can be read.
     let before = last;
     let refused = loop {
         match store.append(TURN, claim.epoch, batch(last + 1)).await {
@@ -88,7 +89,7 @@ async fn fill(disk: &Path) {
     assert!(matches!(store.health(), StoreHealth::Unavailable { .. }), "{:?}", store.health());
     check(&store, last).await;
 
-    // Room again: it heals by itself, reserve included.
+    // Space again: the store recovers, including the ballast.
     std::fs::remove_file(&filler).unwrap();
     let begun = Instant::now();
     while store.health() != StoreHealth::Healthy {

@@ -27,7 +27,7 @@ async fn open(path: &Path) -> SqliteStore {
     SqliteStore::open(path, settings()).await.unwrap()
 }
 
-/// Waits for something that the store does by itself.
+/// Waits for background work of the store.
 async fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -60,13 +60,13 @@ async fn two_servers_never_share_a_file() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_robbed_of_its_file_writes_nothing_more() {
+async fn server_that_lost_its_lock_file_writes_no_more() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let robbed = open(&path).await;
     let epoch = robbed.claim(TURN).await.unwrap().epoch;
     robbed.append(TURN, epoch, one(1, 9)).await.unwrap();
-    // Somebody deletes the lock file, and another server starts: its row in `owner` is the fence.
+    // The lock file is deleted, and another server starts: its row in `owner` is the fence.
     std::fs::remove_file(folder.path().join("store.db.lock")).unwrap();
     let other = open(&path).await;
 
@@ -83,7 +83,7 @@ async fn a_server_that_was_robbed_of_its_file_writes_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_lock_of_another_program_is_waited_for() {
+async fn append_waits_for_a_foreign_database_lock() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let store = open(&path).await;
@@ -97,7 +97,7 @@ async fn a_lock_of_another_program_is_waited_for() {
     let claims = futures_util::future::join_all(turns.iter().map(|turn| store.claim(turn)));
     tokio::pin!(append, claims);
     assert!(futures_util::poll!(append.as_mut()).is_pending());
-    // What comes in meanwhile goes into one commit: batches grow by themselves.
+    // Jobs that arrive in the meantime go into one commit.
     assert!(futures_util::poll!(claims.as_mut()).is_pending());
     other.execute_batch("ROLLBACK").unwrap();
     append.await.unwrap();
@@ -107,7 +107,7 @@ async fn a_lock_of_another_program_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_file_of_another_program_or_a_newer_release_is_left_alone() {
+async fn foreign_or_newer_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("theirs.db");
     rusqlite::Connection::open(&path).unwrap().execute_batch("CREATE TABLE theirs (x)").unwrap();
@@ -123,14 +123,14 @@ async fn a_file_of_another_program_or_a_newer_release_is_left_alone() {
     assert!(matches!(refused, Some(SqliteOpenError::Newer { found: 99, .. })), "{refused:?}");
 }
 
-/// As a process that died leaves it: nothing says that it was closed.
+/// Marks the store like one whose process died: not closed cleanly.
 fn mark_unclean(path: &Path) {
     let connection = rusqlite::Connection::open(path).unwrap();
     connection.execute("UPDATE owner SET closed_at = NULL", []).unwrap();
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_moved_aside_and_never_silently_replaced() {
+async fn damaged_file_is_moved_aside_and_not_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     filled(&path, 100).await;
@@ -200,7 +200,7 @@ async fn a_flipped_byte_is_an_error_or_changes_nothing() {
 }
 
 #[tokio::test]
-async fn backups_are_whole_and_only_the_newest_are_kept() {
+async fn backups_are_complete_and_limited_to_the_newest() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let kept = SqliteSettings { backups_max: 2, ..settings() };
@@ -225,7 +225,7 @@ async fn backups_are_whole_and_only_the_newest_are_kept() {
 
 // Limit: `free_bytes_min`.
 #[tokio::test]
-async fn with_little_room_no_turn_begins_and_those_that_run_go_on() {
+async fn low_disk_space_refuses_new_turns_but_not_running_ones() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let epoch = filled(&path, 1).await;
@@ -240,7 +240,7 @@ async fn with_little_room_no_turn_begins_and_those_that_run_go_on() {
 
 // Limits: `ring_bytes_max`, `ring_idle`.
 #[tokio::test]
-async fn a_turn_keeps_little_in_memory_and_nothing_when_it_rests_or_has_ended() {
+async fn turn_memory_is_bounded_and_freed_when_idle_or_ended() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store.db");
     let quick = SqliteSettings { ring_bytes_max: 10_000, ring_idle: Duration::ZERO, ..settings() };

@@ -1,6 +1,7 @@
-//! The process that writes is killed, again and again: what it had acknowledged is there, and nothing is torn.
+//! The writing process is killed repeatedly: everything that it had acknowledged is stored, and nothing is
+//! torn.
 //!
-//! The test runs itself as that process: with [`FILE`] set it only writes and says so.
+//! The test runs itself as that process: with [`FILE`] set it only writes and reports.
 
 #![cfg(all(feature = "sqlite", unix))]
 use std::collections::HashMap;
@@ -21,7 +22,7 @@ fn settings() -> SqliteSettings {
     SqliteSettings { ballast_bytes: 0, ring_bytes_max: 4 << 10, ..SqliteSettings::default() }
 }
 
-/// A record says which batch it is of, so that half a batch is seen.
+/// A batch whose records name it, so that half a batch is detected.
 fn batch(turn: usize, first: u64) -> LogBatch {
     let last = first + (first * 7 + turn as u64) % 6;
     let durability = if first.is_multiple_of(5) { Durability::Power } else { Durability::Process };
@@ -37,7 +38,7 @@ fn batch(turn: usize, first: u64) -> LogBatch {
     }
 }
 
-/// Appends to all turns for ever and says what was acknowledged, a line each.
+/// Appends to all turns without end and prints each acknowledgement, one per line.
 async fn write_for_ever(file: &Path) {
     let store = Arc::new(SqliteStore::open(file, settings()).await.unwrap());
     let writers = (0..TURNS).map(|turn| {
@@ -48,7 +49,7 @@ async fn write_for_ever(file: &Path) {
             let mut first = claim.last_seq + 1;
             loop {
                 let ack = store.append(&id, claim.epoch, batch(turn, first)).await.unwrap();
-                // A whole line at once; if nobody reads any more, this process is to end.
+                // A whole line in one write; if its reader is gone, this process must end.
                 let line = format!("acknowledged {turn} {}\n", ack.last_seq);
                 std::io::stdout().lock().write_all(line.as_bytes()).unwrap();
                 first = ack.last_seq + 1;
@@ -58,10 +59,10 @@ async fn write_for_ever(file: &Path) {
     futures_util::future::join_all(writers).await;
 }
 
-/// Kills a writer after so many acknowledgments; the last number of each turn that it was heard to acknowledge.
+/// Kills a writer after this many acknowledgements; returns the last acknowledged number of each turn.
 fn kill_after(file: &Path, acknowledgments: u64) -> HashMap<usize, u64> {
     let mut writer = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "store_kill::what_was_acknowledged_survives_kill_9", "--nocapture"])
+        .args(["--exact", "store_kill::acknowledged_records_survive_kill_9", "--nocapture"])
         .env(FILE, file)
         .stdout(Stdio::piped())
         .spawn()
@@ -70,7 +71,7 @@ fn kill_after(file: &Path, acknowledgments: u64) -> HashMap<usize, u64> {
     let mut count = 0;
     for line in BufReader::new(writer.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
-        // The harness prints lines of its own; the last one of ours may be cut.
+        // The harness prints other lines; our last one may be cut.
         if let ["acknowledged", turn, seq] = line.split(' ').collect::<Vec<_>>()[..]
             && let (Ok(turn), Ok(seq)) = (turn.parse(), seq.parse())
         {
@@ -100,7 +101,7 @@ async fn check(file: &Path, acknowledged: &HashMap<usize, u64>) -> u64 {
         let last = records.last().map_or(0, |record| record.seq);
         let heard = acknowledged.get(&turn).copied().unwrap_or(0);
         assert!(last >= heard, "{id}: {heard} was acknowledged, {last} is there");
-        // Whole batches, one behind the other, with what was beside them.
+        // Whole batches, in sequence, with their provider state.
         let (mut expected, mut provider_state) = (Vec::new(), Vec::new());
         while (expected.len() as u64) < last {
             let batch = batch(turn, expected.len() as u64 + 1);
@@ -116,7 +117,7 @@ async fn check(file: &Path, acknowledged: &HashMap<usize, u64>) -> u64 {
 }
 
 #[test]
-fn what_was_acknowledged_survives_kill_9() {
+fn acknowledged_records_survive_kill_9() {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     if let Some(file) = std::env::var_os(FILE) {
         runtime.block_on(write_for_ever(Path::new(&file)));

@@ -72,7 +72,7 @@ const CITIES: &[DemoCity] = &[
     city("Auckland", "奥克兰", "Pacific/Auckland"),
 ];
 
-/// Cities shown if nobody names one.
+/// Cities shown if the user names none.
 pub(crate) const DEFAULT: [&str; 3] = ["Beijing", "Paris", "New York"];
 
 /// The known cities in a text, in order of appearance.

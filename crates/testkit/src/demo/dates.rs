@@ -1,4 +1,4 @@
-//! Days and hours in words, and what a clock tool says.
+//! Days and hours in words, and the output of a clock tool.
 
 use super::language::DemoLanguage;
 
@@ -40,7 +40,7 @@ impl CalendarDay {
         Self::of_number(self.number() + days)
     }
 
-    /// 0 = Monday.
+    /// Day of the week; 0 = Monday.
     pub fn weekday(self) -> usize {
         (self.number() + 3).rem_euclid(7) as usize
     }
@@ -110,7 +110,7 @@ pub(crate) fn requested_day(text: &str, today: CalendarDay) -> CalendarDay {
     }
 }
 
-/// The hour in a wish as `15:00`; absent = `10:00`.
+/// The hour in a request as `15:00`; absent = `10:00`.
 pub(crate) fn requested_hour(text: &str) -> String {
     find_hour(text).map_or_else(|| "10:00".into(), |(hour, minute)| format!("{hour:02}:{minute:02}"))
 }
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_is_read_wherever_it_says_the_time() {
+    fn timestamp_is_found_in_any_text() {
         let (day, time) =
             find_timestamp(r#"{"now":"2026-11-21T09:05:07+09:00[Asia/Tokyo]"}"#).expect("a moment");
         assert_eq!((day, time.as_str()), (SATURDAY, "09:05"));

@@ -10,7 +10,7 @@ pub(crate) enum DemoLanguage {
 }
 
 impl DemoLanguage {
-    /// Of the last user message that says anything in either.
+    /// Language of the last user message that has text in one of the two.
     pub fn of(seen: &SeenRequest) -> Self {
         let texts = seen.messages.iter().rev().filter_map(|message| match message {
             SeenMessage::User { text, .. } => Some(text.as_str()),
@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_language_is_that_of_most_of_the_words() {
+    fn language_is_that_of_most_words() {
         for (text, expected) in [
             ("What is the weather in 北京?", Some(DemoLanguage::English)),
             ("北京天气怎么样？", Some(DemoLanguage::Chinese)),

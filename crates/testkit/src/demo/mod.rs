@@ -1,9 +1,9 @@
 //! The demo model: a script that is openly called `demo`, understands about twenty requests in English and Chinese, and
 //! shows what Throughline does with a model that calls tools, without a key.
 //!
-//! It goes by keywords and by the results it gets; it calls only tools that are offered, calls one where the request demands it,
-//! and says that it is a script whenever that matters. Nothing is remembered between requests: all it knows is the conversation
-//! it is sent.
+//! It goes by keywords and by the results it gets; it calls only tools that are offered, calls one where the
+//! request demands it, and states that it is a script whenever that matters. Nothing is remembered between
+//! requests: all it knows is the conversation it is sent.
 
 mod cities;
 mod dates;

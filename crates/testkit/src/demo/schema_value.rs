@@ -14,7 +14,7 @@ const ITEMS_MAX: u64 = 16;
 /// Any day: only its form counts.
 const DATE: &str = "2026-11-21";
 
-/// Fills schemas in with what the user wrote.
+/// Fills schemas with values from the user's text.
 pub(crate) struct SchemaFiller<'a> {
     /// The whole schema, which `$ref` points into.
     root: &'a Value,
@@ -29,7 +29,7 @@ impl<'a> SchemaFiller<'a> {
         Self { root, text, language, values_left: Cell::new(VALUES_MAX) }
     }
 
-    /// The arguments: all that are required, and no other.
+    /// The arguments: all required ones, and no others.
     pub fn arguments(&self) -> Value {
         match self.value("", self.root, 0) {
             Value::Object(arguments) => Value::Object(arguments),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn city_is_the_one_that_the_user_names() {
+    fn city_is_taken_from_the_user_message() {
         let schema = json!({"properties": {"city": {"type": "string"}}, "required": ["city"]});
         let of = |text: &str, language| SchemaFiller::new(&schema, text, language).arguments();
         assert_eq!(of("Is it warm in Oslo?", DemoLanguage::English), json!({"city": "Oslo"}));
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn schema_of_many_items_of_many_items_is_cut() {
+    fn nested_arrays_of_many_items_are_cut() {
         let mut schema = json!({"type": "integer"});
         for _ in 0..DEPTH_MAX {
             schema = json!({"type": "array", "minItems": 1_000, "items": schema});

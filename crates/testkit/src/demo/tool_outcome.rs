@@ -1,4 +1,4 @@
-//! Reading results: what a tool answered, or why it did not.
+//! Reads results: a tool's output, or the reason why there is none.
 
 use serde_json::Value;
 
@@ -13,10 +13,10 @@ pub(crate) enum ParsedOutcome {
     Cancelled,
     TimedOut,
     NoViewer,
-    /// The closest names.
+    /// No such tool; with the closest names.
     NoSuchTool(Vec<String>),
     BadArguments(String),
-    /// Not run for another reason, in its words.
+    /// Not run for another reason, with its text.
     NotRun(String),
 }
 
@@ -79,7 +79,7 @@ mod tests {
 
     /// The demo understands what Throughline really says.
     #[test]
-    fn every_outcome_is_understood() {
+    fn outcome_texts_are_parsed() {
         for (outcome, expected) in [
             (
                 CallOutcome::Failed { message: "boom".into(), partial: None },

@@ -111,7 +111,7 @@ fn finish_word(finish: &ScriptFinish) -> &str {
         ScriptFinish::Stop => "COMPLETE",
         ScriptFinish::Length => "MAX_TOKENS",
         ScriptFinish::ToolCalls => "TOOL_CALL",
-        // There is no word of its own for it.
+        // The API has no word for it.
         ScriptFinish::ContentFilter => "ERROR",
         ScriptFinish::Other(word) => word,
     }

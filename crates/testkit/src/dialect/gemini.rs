@@ -224,7 +224,7 @@ pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &Scrip
     })
 }
 
-/// `{"error":{code,message,status}}`, in an array where a stream without `alt=sse` was asked for.
+/// Error body: `{"error":{code,message,status}}`, in an array if a stream without `alt=sse` was requested.
 pub(crate) fn error_body(delivery: ReplyDelivery, status: u16, error: &ErrorMove) -> Value {
     let word = error.kind.as_deref().unwrap_or(match status {
         401 => "UNAUTHENTICATED",

@@ -44,7 +44,7 @@ pub enum FakeDialect {
 }
 
 impl FakeDialect {
-    /// All of them.
+    /// All dialects.
     pub const ALL: [Self; 8] = [
         Self::OpenaiChat,
         Self::OpenaiResponses,
@@ -112,7 +112,7 @@ impl std::fmt::Display for FakeDialect {
     }
 }
 
-/// Where a request goes.
+/// Route of a model call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ModelRoute {
     pub dialect: FakeDialect,
@@ -304,8 +304,8 @@ pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &Scrip
     }
 }
 
-/// The provider's error body for an HTTP status. `delivery` matters to Gemini only, which wraps it in an array when a
-/// stream without `alt=sse` was asked for.
+/// The provider's error body for an HTTP status. `delivery` matters to Gemini only, which wraps it in an
+/// array when a stream without `alt=sse` was requested.
 pub(crate) fn error_body(
     dialect: FakeDialect,
     delivery: ReplyDelivery,

@@ -88,7 +88,7 @@ fn call_object(number: u64, ordinal: usize, call: &CallMove, text: &str) -> Valu
 
 fn last_line(model: &str, message: Value, finish: &ScriptFinish, usage: &TokenCounts) -> Value {
     let done_reason = match finish {
-        // There is no word of its own for calls.
+        // The API has no word for calls.
         ScriptFinish::Stop | ScriptFinish::ToolCalls => "stop",
         ScriptFinish::Length => "length",
         ScriptFinish::ContentFilter => "content_filter",

@@ -16,16 +16,16 @@ const ANTHROPIC_NAME_CHARS_MAX: usize = 64;
 /// Rules of a Chat Completions server for the schemas of tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ToolSchemaRule {
-    /// OpenAI's.
+    /// Rule of OpenAI.
     #[default]
     Openai,
     /// "Moonshot flavored json schema".
     Moonshot,
-    /// Those of a server that makes a grammar of each schema.
+    /// Rule of a server that makes a grammar of each schema.
     LlamaCpp,
 }
 
-/// The refusal of a tool that is taken in no form, by its place among the functions.
+/// Refuses a tool that is refused in every form, by its position among the functions.
 pub(crate) fn refuse_always(dialect: FakeDialect, at: usize, name: &str) -> RequestRefusal {
     let message = match dialect {
         FakeDialect::OpenaiChat | FakeDialect::OpenaiResponses => {

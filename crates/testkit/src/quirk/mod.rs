@@ -24,7 +24,7 @@ pub enum PlantedQuirk {
     NoStreaming,
     /// Only streaming is accepted (Qwen's thinking models).
     StreamOnly,
-    /// A stream was asked for, and one JSON body comes.
+    /// A stream was requested, and one JSON body comes.
     WholeBodyForStream,
     /// The stream is noise instead of events, and then ends.
     BrokenStream,
@@ -109,12 +109,12 @@ const RESPONSES: &[D] = &[D::OpenaiResponses];
 const ANTHROPIC: &[D] = &[D::Anthropic];
 const CHAT_AND_ANTHROPIC: &[D] = &[D::OpenaiChat, D::Anthropic];
 const WITH_SCHEMA: &[D] = &[D::OpenaiChat, D::OpenaiResponses, D::Anthropic, D::Gemini, D::Ollama, D::Cohere];
-/// Those whose streams are no binary frames.
+/// Dialects whose streams are not binary frames.
 const TEXT_STREAMS: &[D] = WITH_SCHEMA;
 const WITH_TOOL_CHOICE: &[D] = &[D::OpenaiChat, D::OpenaiResponses, D::Anthropic, D::Gemini];
 
 impl PlantedQuirk {
-    /// All of them.
+    /// All quirks.
     pub const ALL: [Self; 40] = [
         Self::NoStreaming,
         Self::StreamOnly,
@@ -230,7 +230,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_quirk_has_one_name_and_is_listed() {
+    fn every_quirk_has_a_unique_parsable_name() {
         let names: BTreeSet<String> = PlantedQuirk::ALL.into_iter().map(PlantedQuirk::name).collect();
         assert_eq!(names.len(), PlantedQuirk::ALL.len());
         for quirk in PlantedQuirk::ALL {

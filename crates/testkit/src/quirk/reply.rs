@@ -1,4 +1,4 @@
-//! The script of a model with a quirk: what it says and calls instead, before that is written in a wire format.
+//! The script of a model with a quirk: its changed text and calls, before they are written in a wire format.
 
 use super::PlantedQuirk as Q;
 use super::refusal::wants_schema;
@@ -82,7 +82,7 @@ fn with_first_call_only(script: ModelScript) -> ModelScript {
     script
 }
 
-/// Without the words that only the system prompt can have asked for.
+/// Removes text that only the system prompt can have asked for.
 fn without_words_of(mut script: ModelScript, instructions: &str) -> ModelScript {
     for next in &mut script.moves {
         if let ScriptMove::Say(SpeechMove { text, .. }) = next {

@@ -8,7 +8,7 @@ use crate::seen::{ReplyDelivery, SeenRequest};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Bytes of noise in place of a stream.
+/// Bytes of noise instead of a stream.
 const NOISE_BYTES: u32 = 96;
 
 /// Changes a streamed reply.
@@ -154,7 +154,7 @@ impl EventRewriter {
     }
 }
 
-/// Takes token counts out, wherever a provider puts them. False if nothing is left to send.
+/// Removes token counts, at every provider's position. False if nothing is left to send.
 fn without_usage(payload: &mut Value) -> bool {
     let was_usage_only = payload["choices"].as_array().is_some_and(Vec::is_empty);
     for pointer in ["", "/message", "/response", "/delta"] {

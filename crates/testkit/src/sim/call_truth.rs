@@ -1,5 +1,5 @@
-//! The truth about the calls of a run, which the machine never sees: replies that somebody wrote as bytes, the effects of
-//! tools, and starts whose line broke after they were sent.
+//! The truth about the calls of a run, which the machine never sees: replies that were written as bytes, the
+//! effects of tools, and starts whose connection broke after they were sent.
 
 use super::check::{BrokenInvariant, ensure};
 use super::wire_reply::ReplyTruth;
@@ -12,7 +12,7 @@ use throughline_wire::{CallId, CallOutcome, WireName};
 pub(super) struct CallTruth {
     /// Real effects of tools, by name on the wire.
     effects: Vec<(WireName, Effect)>,
-    /// By step: the truth about the reply that the decoder read from bytes.
+    /// Truth about the replies that the decoder read from bytes, by step.
     replies: BTreeMap<u32, ReplyTruth>,
     /// Starts of tools with effects that were sent, and whose line broke.
     lost: BTreeSet<(CallId, u32)>,
@@ -35,7 +35,7 @@ impl CallTruth {
         self.lost.contains(start)
     }
 
-    /// A tool with effects runs only on a call that is complete and that somebody made.
+    /// Checks that a tool with effects runs only for a complete call that was really made.
     pub(super) fn check_made(
         &self,
         log: &[Event],
@@ -65,7 +65,8 @@ impl CallTruth {
         truth.check_start(name.as_str(), arguments)
     }
 
-    /// The line to a tool breaks after the call was sent: its source says what it knows, and the executor what may be said.
+    /// Outcome of a call whose connection breaks after it was sent: the source reports what it knows, and the
+    /// executor derives the outcome.
     pub(super) fn lost_outcome(
         &mut self,
         call: &CallId,
@@ -86,7 +87,7 @@ impl CallTruth {
         }
     }
 
-    /// A call that was sent and never answered may have been done: nobody learns that it failed, or makes it again.
+    /// Checks a lost call: it may have been executed, so it is never reported as failed, and never repeated.
     pub(super) fn check_loss(&mut self, log: &[Event], event: &Event) -> Result<(), BrokenInvariant> {
         let Some(call) = &event.tool_id else { return Ok(()) };
         let last_start = self.last_starts.get(call).copied().unwrap_or_default();

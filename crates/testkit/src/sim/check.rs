@@ -1,5 +1,5 @@
-//! Invariants that hold after every event. Knows the log and the truth about the tools, and nothing of the
-//! machine's inside.
+//! Invariants that hold after every event. Knows the log and the truth about the tools, and no internals of
+//! the machine.
 
 use super::sim_plan::SimPlan;
 use super::tool;
@@ -38,7 +38,8 @@ pub(super) struct InvariantChecker {
     pub(super) over: Option<TurnStatus>,
     /// When the user first pressed stop in this process.
     pub(super) cancelled_at: Option<UnixMillis>,
-    /// A denial has ended the turn: the model is not asked again, and the turn was cancelled.
+    /// True once a denial has ended the turn: the model must not be asked again, and the turn must be
+    /// cancelled.
     stopped_by_denial: bool,
     pub(super) early_starts: u64,
     pub(super) asked_by_tools: u64,
@@ -51,7 +52,7 @@ struct CheckedCall {
     superseded: bool,
     readable: bool,
     seal: Option<SealEvidence>,
-    /// The open question of its running tool, and when it was asked.
+    /// Open question of its running tool, with the time of the question.
     elicitation: Option<(ApprovalId, UnixMillis)>,
     /// Time that its tool has waited for people, in this start.
     asked_ms: UnixMillis,
@@ -61,7 +62,7 @@ struct CheckedCall {
     starts: u32,
     /// Starts that were not made.
     withdrawn_starts: u32,
-    /// Something since the last start that allows another one.
+    /// True if an event since the last start permits another one.
     may_start: bool,
     running: bool,
     closed: bool,
@@ -216,7 +217,7 @@ impl InvariantChecker {
         Ok(())
     }
 
-    /// A message of the user stands between two steps, once.
+    /// Checks that a message of the user comes between two steps, once.
     fn user_message(
         &mut self,
         id: Option<&UserMessageId>,
@@ -242,7 +243,7 @@ impl InvariantChecker {
         self.delivered.len()
     }
 
-    /// Was this message taken in?
+    /// True if this message was taken in.
     pub(super) fn was_delivered(&self, id: &UserMessageId) -> bool {
         self.delivered.iter().any(|(delivered_id, _)| delivered_id == id)
     }
@@ -370,7 +371,7 @@ impl InvariantChecker {
                 ensure(result.status != CallStatus::Unknown || call.running || call.hosted, || {
                     format!("{id} never ran, and its end is not known")
                 })?;
-                // What the simulated tools produce says which start it came from.
+                // Outputs of the simulated tools name their start.
                 let from = result.output.as_deref().and_then(tool::start_number_in);
                 ensure(from.is_none_or(|from| from == call.starts), || {
                     format!("{id} ends with the result of start {from:?}, not of start {}", call.starts)
@@ -390,7 +391,7 @@ impl InvariantChecker {
         Ok(())
     }
 
-    /// A client is asked to run this, by this start.
+    /// True if a client is asked to run this call, by this start.
     pub(super) fn awaits_client(&self, id: &CallId, attempt: Option<u32>) -> bool {
         self.calls.get(id).is_some_and(|call| {
             call.by_client && call.running && attempt.is_none_or(|attempt| attempt == call.starts)

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use throughline_engine::{ClientAnswer, ClientStatus, TurnInput};
 use throughline_wire::CallId;
 
-/// Begins an output that says which answer it was.
+/// Prefix of an output that names the answer.
 const ANSWER: &str = "client answer ";
 
 /// Number of the answer that produced an output, if the output has one.
@@ -18,8 +18,8 @@ pub(super) fn answer_number(answer: &ClientAnswer) -> Option<u64> {
     answer.output.as_str().and_then(answer_number_in)
 }
 
-/// Answers of a client that is asked to run a call, each with its delay in milliseconds. `number` is that of its first
-/// answer.
+/// Answers of a client that is asked to run a call, each with its delay in milliseconds. `number` is the
+/// number of its first answer.
 pub(super) fn answers_to_offer(
     rng: &mut SimRng,
     call: &CallId,

@@ -49,7 +49,7 @@ pub(super) struct SimRemembered {
     pub arguments: SimConstraint,
 }
 
-/// For which arguments.
+/// Arguments for which a decision holds.
 #[derive(Clone, Debug)]
 pub(super) enum SimConstraint {
     Any,
@@ -105,9 +105,9 @@ struct SimTool {
     effect: Effect,
     permission: PermissionRule,
     offered: String,
-    /// Its current definition; it may change.
+    /// Current definition; it may change.
     current: String,
-    /// Its definition according to the log.
+    /// Definition according to the log.
     reported: String,
     /// The client that runs it declares it no more.
     is_withdrawn: bool,
@@ -133,7 +133,7 @@ struct SimCall {
     asked: Vec<AskedQuestion>,
 }
 
-/// The truth, and what the log says of it.
+/// The truth about approvals, and the log's view of it.
 pub(super) struct ConsentChecker {
     rules: Vec<SimRule>,
     past_decisions: Vec<SimRemembered>,
@@ -188,7 +188,7 @@ impl ConsentChecker {
         }
     }
 
-    /// The process died: what the log holds is looked at anew. Decisions of people stay.
+    /// Discards the log's view after the process died: the log is read again. Decisions of people stay.
     pub(super) fn forget_log(&mut self) {
         self.calls.clear();
         self.turn_decisions.clear();
@@ -231,7 +231,7 @@ impl ConsentChecker {
         })
     }
 
-    /// A person speaks; whatever the machine makes of it.
+    /// Records an input of a person, independently of the machine's reaction.
     pub(super) fn record_input(&mut self, input: &TurnInput) {
         let TurnInput::Approval { question, decision, arguments_hash, arguments, remember, stop, .. } = input
         else {
@@ -326,7 +326,7 @@ impl ConsentChecker {
                     approved: None,
                 });
             }
-            // What a person tells a running tool allows nothing.
+            // An answer to a running tool approves nothing.
             EventKind::ApprovalResolved { answer: None, .. } => self.check_resolution(id, &event.kind)?,
             EventKind::ToolStart { .. } => self.check_intent(id)?,
             _ => {}
@@ -334,7 +334,7 @@ impl ConsentChecker {
         Ok(())
     }
 
-    /// An answer in the log: somebody must have given it.
+    /// Checks an answer in the log: a person must have given it.
     fn check_resolution(&mut self, id: &CallId, kind: &EventKind) -> Result<(), BrokenInvariant> {
         let EventKind::ApprovalResolved { approval_id, decision, by, arguments, remembered, stop, .. } = kind
         else {
@@ -412,7 +412,8 @@ impl ConsentChecker {
         Ok(())
     }
 
-    /// A start is meant: what a person refused for good does not start unless a person has allowed this very call.
+    /// Checks an intended start: a call that a person refused permanently starts only if a person has
+    /// approved this very call.
     fn check_intent(&self, id: &CallId) -> Result<(), BrokenInvariant> {
         let Some((call, tool, arguments)) = self.call_parts(id) else { return Ok(()) };
         let approved = is_approved(call, &tool.reported, arguments);
@@ -465,7 +466,7 @@ impl ConsentChecker {
     }
 }
 
-/// Somebody allowed this very call: this definition, these arguments.
+/// True if a person approved this very call: this definition, these arguments.
 fn is_approved(call: &SimCall, fingerprint: &str, arguments: &Value) -> bool {
     call.asked
         .iter()

@@ -1,9 +1,10 @@
 //! A deterministic simulator of turns: one seed, one run.
 //!
-//! A seed draws a setup (tools, schedule, limits), a hostile upstream (cut, stalled, lying, repeating, resetting),
-//! tools that hang, panic, flood and answer late or twice, people who answer late, twice or never and press stop, a
-//! log that is slow, refuses or dies. Everything runs under a virtual clock through the same [`Outbox`] as the real
-//! driver, and a checker that knows nothing of the machine's inside looks at every event.
+//! A seed generates a setup (tools, schedule, limits), a hostile upstream (cut, stalled, lying, repeating,
+//! resetting), tools that hang, panic, flood and answer late or twice, people who answer late, twice or never
+//! and press stop, a log that is slow, refuses or crashes. Everything runs under a virtual clock through the
+//! same [`Outbox`] as the real driver, and a checker that knows no internals of the machine checks every
+//! event.
 //!
 //! It has no threads, no real time and no randomness but the seed, so a failing seed always fails.
 //!
@@ -40,7 +41,7 @@ pub struct SimOptions {
 /// The program with one rule removed. Each must be caught, or the checks are worth nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimMutant {
-    /// Tools that write start like those that read: before the commit and unasked.
+    /// Tools that write start like those that read: before the commit and without approval.
     NoCommitRule,
     /// A call's outcome is lost.
     OrphanCall,
@@ -50,7 +51,7 @@ pub enum SimMutant {
     StartBeforeDurable,
     /// A tool is started twice for one intent.
     SecondStart,
-    /// A message in mid-turn is delivered at once, in whatever phase the turn is.
+    /// A message during the turn is delivered immediately, in any phase.
     SteerAtOnce,
     /// A message in mid-turn is delivered twice.
     SteerTwice,
@@ -68,7 +69,7 @@ pub enum SimMutant {
     MemoryIgnoresFingerprint,
     /// A tool receives the answer to its question twice.
     AnswerTwice,
-    /// A tool's time runs on while a person is asked.
+    /// A tool's time limit runs on while a person is asked.
     TimeRunsOn,
     /// Every answer of a client counts, not the first.
     LastAnswerWins,
@@ -85,7 +86,7 @@ pub enum SimMutant {
 }
 
 impl SimMutant {
-    /// All of them.
+    /// All mutants.
     pub const ALL: [SimMutant; 21] = [
         SimMutant::NoCommitRule,
         SimMutant::OrphanCall,
@@ -193,7 +194,7 @@ pub fn run(seed: u64, options: &SimOptions) -> Result<SimSummary, Box<SimFailure
     run_with_log(seed, options).map(|(summary, _)| summary)
 }
 
-/// The log of a simulated turn: for tests of what is made of logs.
+/// The log of a simulated turn: for tests of code that reads logs.
 pub fn events(seed: u64) -> Result<Vec<Event>, Box<SimFailure>> {
     run_with_log(seed, &SimOptions::default()).map(|(_, events)| events)
 }
@@ -227,7 +228,7 @@ mod tests {
 
     /// Every seed that ever failed, and why it is here.
     #[test]
-    fn seeds_that_once_failed() {
+    fn previously_failed_seeds_pass() {
         let failed_seeds = include_str!("../../sim-seeds.txt");
         let seeds = failed_seeds
             .lines()
@@ -240,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn three_hundred_seeds_hold() {
+    fn three_hundred_seeds_hold_the_invariants() {
         let mut all = SimSummary::default();
         let mut statuses = std::collections::BTreeMap::new();
         for seed in 0..300 {
@@ -259,7 +260,7 @@ mod tests {
             all.lost += one.lost;
             *statuses.entry(format!("{:?}", one.status)).or_insert(0) += 1;
         }
-        // The world is hostile enough to be worth something.
+        // The environment is hostile enough to be a test.
         assert!(all.early_starts > 80 && all.crashes > 30 && all.calls > 500, "{all:?}");
         assert!(all.steered > 50 && all.asked_by_tools > 20 && all.answered_by_clients > 10, "{all:?}");
         assert!(all.byte_replies > 50 && all.byte_starts > 15 && all.lost > 5, "{all:?}");
@@ -268,14 +269,14 @@ mod tests {
     }
 
     #[test]
-    fn one_seed_is_one_run() {
+    fn same_seed_gives_the_same_run() {
         for seed in [1, 77, 4_242] {
             assert_eq!(check(seed, &SimOptions::default()), check(seed, &SimOptions::default()));
         }
     }
 
     #[test]
-    fn every_mutant_is_caught_by_its_own_invariant() {
+    fn every_mutant_is_caught_by_its_invariant() {
         use SimMutant as M;
         let expected = [
             (M::NoCommitRule, "nobody allowed it"),

@@ -1,5 +1,5 @@
-//! People: they answer late, twice, in contradiction, for all at once, or never; they stop single calls; and they say
-//! more while the turn runs, twice, too much, or take it back.
+//! Simulated people: they answer late, twice, in contradiction, for all questions together, or never; they
+//! stop single calls; and they send more messages while the turn runs, twice, too many, or retract them.
 
 use super::consent::REFUSED_Q;
 use super::rng::SimRng;
@@ -24,7 +24,7 @@ pub(super) fn on_approval_request(
         .collect()
 }
 
-/// Some look closer: they change arguments, say what they looked at, and want their answer remembered.
+/// Careful answers: they change arguments, name what was shown, and are to be remembered.
 fn careful_answer(
     rng: &mut SimRng,
     after: i64,
@@ -85,7 +85,7 @@ fn answers(rng: &mut SimRng, approval: &ApprovalId) -> Vec<(i64, TurnInput)> {
     let one = || ApprovalTarget::One(approval.clone());
     let after = rng.wait(1_500);
     match rng.below(10) {
-        // Nobody looks: it expires.
+        // No answer: the question expires.
         0 => Vec::new(),
         1 | 2 => vec![(after, answer(one(), ApprovalDecision::Deny))],
         // Two people, two minds.
@@ -144,12 +144,12 @@ pub(super) fn on_elicitation(rng: &mut SimRng, question: &ApprovalId) -> Vec<(i6
     let accept = || reply_input(ToolAnswer::Accept { content: Some(json!({"name": "Ada"})) });
     let after = rng.wait(3_000);
     match rng.below(10) {
-        // Nobody looks: it expires as declined.
+        // No answer: it expires as declined.
         0 | 1 => Vec::new(),
         2 => vec![(after, reply_input(ToolAnswer::Decline))],
         // Two people, two minds.
         3 | 4 => vec![(after, accept()), (after + rng.wait(200), reply_input(ToolAnswer::Decline))],
-        // Somebody who knows approvals only; some have had enough of the whole turn.
+        // A client that knows approvals only; some people stop the whole turn.
         5 => {
             let mut denial = TurnInput::plain_approval(
                 ApprovalTarget::One(question.clone()),

@@ -32,7 +32,7 @@ pub(super) struct SimPlan {
     pub cancels: Vec<i64>,
     /// Messages of the user in mid-turn, sent or retracted, in milliseconds from the start.
     pub user_messages: Vec<(i64, TurnInput)>,
-    /// Limit of the time that a call's clock may stand still: the truth, for the checks.
+    /// Limit of the pauses of a call's time limit, in milliseconds: the truth, for the checks.
     pub asked_ms_max: i64,
     /// Events go through JSON on their way to the shadow.
     pub through_json: bool,
@@ -172,7 +172,7 @@ pub(super) fn draw(rng: &mut SimRng, options: &SimOptions) -> SimPlan {
     }
 }
 
-/// Of every tool as it is offered.
+/// Fingerprint of every tool as it is offered.
 const FINGERPRINT: &str = "f1";
 
 fn tool_name(rng: &mut SimRng) -> &'static str {

@@ -16,18 +16,18 @@ use throughline_engine::{
 };
 use throughline_wire::{CallArguments, CallId, CallOutcome, ModelRequest, NotStarted, ToolChoice, ToolName};
 
-/// Where the virtual clock begins.
+/// Start of the virtual clock.
 const START: UnixMillis = 1_700_000_000_000;
 /// Things that may happen in a run before it counts as endless.
 const HAPPENINGS_MAX: u64 = 200_000;
 /// Inputs that are still given to a turn that is over.
 const LATE_INPUTS: u64 = 20;
 
-/// Something on the agenda.
+/// An item of the agenda.
 enum AgendaItem {
     /// An input that dies with the process that waits for it.
     Process(TurnInput),
-    /// An input from people or clients: it comes whatever happens to the process.
+    /// An input from people or clients: it survives the death of the process.
     External(TurnInput),
     /// A tool gets another definition.
     Redefine(ToolName),
@@ -70,13 +70,13 @@ struct Simulation<'t> {
     checked: BTreeMap<(CallId, String), (u32, bool)>,
     /// Messages of the user that the machine has and has not taken in; dies with the process.
     queued: BTreeSet<UserMessageId>,
-    /// Questions that running tools of this process have asked and that are not answered.
+    /// Open questions of running tools of this process.
     open_questions: BTreeSet<u64>,
     /// Questions that were answered.
     answered_questions: BTreeSet<u64>,
     questions: u64,
     client_answers: u64,
-    /// By call: the first answer of a client that came while it was waited for.
+    /// First answer of a client that came while it was awaited, by call.
     first_answer: BTreeMap<CallId, u64>,
     /// The call whose check is answered by the input that the machine has now.
     just_checked: Option<CallId>,
@@ -180,7 +180,7 @@ impl Simulation<'_> {
 
     fn next_item(&mut self) -> Option<((UnixMillis, u64), AgendaItem)> {
         if self.agenda.is_empty() && self.consent.waits_forever() {
-            // Questions without expiry: somebody comes back at last.
+            // Questions without expiry: a person returns at last.
             let no = TurnInput::plain_approval(
                 ApprovalTarget::All,
                 ApprovalDecision::Deny,
@@ -298,7 +298,7 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// A mutant: a message of the user becomes an event wherever the turn is.
+    /// A mutant: a message of the user becomes an event in any phase of the turn.
     fn deliver_at_once(&mut self, message: QueuedMessage) -> Result<(), BrokenInvariant> {
         let block = Some(self.message.blocks.len() as u32);
         let kind = EventKind::user_message(Some(message.id), message.input);
@@ -398,7 +398,7 @@ impl Simulation<'_> {
         self.nothing_is_stuck()
     }
 
-    /// Gives the log what it can take.
+    /// Hands pending events to the log.
     fn append_next(&mut self) {
         if let Some(AppendBatch { events, provider_states: states }) = self.outbox.next_append() {
             self.appending = Some((events.to_vec(), states.to_vec()));
@@ -407,8 +407,8 @@ impl Simulation<'_> {
         }
     }
 
-    /// As in the driver, nobody asks the outbox once more behind an append: actions that waited for it are among those that it
-    /// released.
+    /// Checks that nothing is stuck: as in the driver, the outbox is not polled again after an append, so
+    /// actions that waited for it must be among those that it released.
     fn nothing_is_stuck(&self) -> Result<(), BrokenInvariant> {
         ensure(self.appending.is_some() || self.outbox.is_empty(), || {
             "an action waits for an append that will never be".into()
@@ -462,7 +462,7 @@ impl Simulation<'_> {
         let Some((events, states)) = self.appending.take() else { return Ok(()) };
         let dies = self.rng.chance(self.plan.crash_percent);
         let refused = !dies && self.rng.chance(self.plan.refuse_percent);
-        // A process that dies may leave any part of its last append behind.
+        // A process that dies may leave any part of its last append in the log.
         let stored = match (dies, refused) {
             (true, _) => self.rng.below(events.len() as u64 + 1) as usize,
             (false, true) => 0,
@@ -514,7 +514,7 @@ impl Simulation<'_> {
         self.nothing_is_stuck()
     }
 
-    /// The process has died; another one restores the turn from what the log holds.
+    /// The process has died; another one restores the turn from the log.
     fn take_over(&mut self) -> Result<(), BrokenInvariant> {
         self.trace_line(|| "the process dies".into());
         self.summary.crashes += 1;
@@ -532,7 +532,7 @@ impl Simulation<'_> {
         let ends = self.log.iter().filter(|event| matches!(event.kind, EventKind::ToolResult(_)));
         let ended: BTreeSet<&CallId> = ends.filter_map(|event| event.tool_id.as_ref()).collect();
         self.first_answer.retain(|call, _| ended.contains(call));
-        // What was said and not taken in dies with the process: its sender has it still.
+        // Messages that were not taken in are lost with the process: their sender still has them.
         self.queued.clear();
         self.open_questions.clear();
         self.appending = None;
@@ -558,7 +558,7 @@ impl Simulation<'_> {
         self.collect(out)
     }
 
-    // --- the world ---
+    // --- environment of the turn ---
 
     fn perform(&mut self, action: TurnAction) -> Result<(), BrokenInvariant> {
         self.trace_line(|| format!("! {}", describe_action(&action)));
@@ -578,7 +578,7 @@ impl Simulation<'_> {
                 }
             }
             check @ TurnAction::Validate { .. } => {
-                // Sometimes a check takes so long that the arguments have changed meanwhile.
+                // Sometimes a check takes so long that the arguments have changed in the meantime.
                 let slow = self.rng.chance(10);
                 let wait = self.rng.wait(if slow { 200 } else { 3 });
                 if let (true, TurnAction::Validate { call, version, fingerprint: Some(_), .. }) =
@@ -667,7 +667,7 @@ impl Simulation<'_> {
             }
             TurnAction::CancelTool { call, attempt } => {
                 let start = (call.clone(), attempt);
-                // Nobody hears of a cancel behind a line that is broken.
+                // A cancellation does not get through a broken connection.
                 if self.running.contains(&start)
                     && !self.call_truth.is_lost(&start)
                     && let Some((after, input)) = tool::on_cancel(&mut self.rng, &call, attempt)
@@ -698,7 +698,7 @@ impl Simulation<'_> {
         events.into_iter().map(|event| (rng.wait(60), ReplyItem::Event(event))).collect()
     }
 
-    /// Looks at arguments, and at what the tool is now.
+    /// Validates arguments, and checks the tool's present definition.
     fn answer_check(&mut self, check: TurnAction) -> Result<(), BrokenInvariant> {
         let TurnAction::Validate { call, version, tool, arguments, fingerprint, .. } = check else {
             return Ok(());
@@ -732,7 +732,8 @@ impl Simulation<'_> {
         self.input(TurnInput::Validated { call, version, validation: verdict })
     }
 
-    /// A tool gets another definition; sometimes the machine is notified at once, else when it wants to start the tool.
+    /// Changes the definition of a tool; sometimes the machine is notified immediately, else when it starts
+    /// the tool.
     fn redefine_tool(&mut self, tool: ToolName) -> Result<(), BrokenInvariant> {
         if self.people_rng.chance(30) {
             let is_withdrawn = self.consent.toggle_withdrawn(&tool);
@@ -766,7 +767,8 @@ impl Simulation<'_> {
         Ok(())
     }
 
-    /// A client is asked: its intent must be in the log. After a takeover it is asked again, and knows the call.
+    /// Offers a call to a client: its intent must be in the log. After a takeover it is offered again to a
+    /// client that knows it.
     fn offer_call(&mut self, call: &CallId, attempt: u32) -> Result<(), BrokenInvariant> {
         if self.epoch == 0 || !self.started.contains(&(call.clone(), attempt)) {
             self.start_tool(call, attempt)?;

@@ -5,7 +5,7 @@ use serde_json::json;
 use throughline_engine::{CallProgress, ElicitationMode, ToolQuestion, TurnInput};
 use throughline_wire::{CallArguments, CallId, CallOutcome, StartState, ToolOutput};
 
-/// Begins an output that says which start produced it.
+/// Prefix of an output that names its start.
 const START: &str = "from start ";
 
 /// Number of the start that produced an output, if the output has one.
@@ -45,12 +45,12 @@ pub(super) fn run_inputs(
             inputs.push((after, ended(CallOutcome::Done(ToolOutput::text("x".repeat(500))))));
             inputs
         }
-        // Says how it ended twice, differently.
+        // Reports its end twice, differently.
         5 => vec![
             (after, ended(done())),
             (after + rng.wait(100), ended(CallOutcome::Failed { message: "again".into(), partial: None })),
         ],
-        // Goes on talking after its end.
+        // Reports continue after the end.
         6 => vec![(after, ended(done())), (after + 1, progress("late"))],
         // Far too late.
         7 => vec![(limit + 60_000, ended(done()))],

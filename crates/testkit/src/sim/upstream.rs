@@ -8,7 +8,7 @@ use throughline_wire::{
     UpstreamCallId, UpstreamError, Usage, WireName,
 };
 
-/// One thing that comes from the upstream, so many milliseconds after the one before.
+/// An item of the upstream's reply, with its delay in milliseconds after the previous one.
 pub(super) type TimedReplyItem = (i64, ReplyItem);
 
 pub(super) enum ReplyItem {
@@ -60,7 +60,7 @@ pub(super) fn reply(rng: &mut SimRng, request: &ModelRequest) -> Vec<TimedReplyI
         }
     }
     extras(rng, &mut items);
-    // Of a fork, so that seeds draw what they drew before there were any.
+    // From a forked generator, so that existing seeds still generate the same run.
     if rng.fork(5).chance(4) {
         orphan(CallSlot(calls), &mut items);
     }
@@ -77,7 +77,7 @@ fn call(rng: &mut SimRng, slot: CallSlot, request: &ModelRequest) -> Vec<StepEve
     let offered: Vec<&WireName> = request.tools.iter().map(|tool| &tool.name).collect();
     let name = match rng.below(20) {
         0 => WireName::new("web_raed"),
-        // The same again and again: circles.
+        // Repeated equal calls: loops.
         1..8 => WireName::new("web_read"),
         _ => rng.pick(&offered).map_or_else(|| WireName::new("nothing"), |name| (*name).clone()),
     };
@@ -233,7 +233,7 @@ fn end(rng: &mut SimRng, calls: u32, items: &mut Vec<TimedReplyItem>) {
                 8 => FinishReason::ContentFilter,
                 9 => FinishReason::Other,
                 10 | 11 => FinishReason::Pause,
-                // A lie: calls, and a plain stop; or none, and tool calls.
+                // A wrong finish reason: calls, and a plain stop; or none, and tool calls.
                 12 => FinishReason::Stop,
                 13 => FinishReason::ToolCalls,
                 _ => normal,

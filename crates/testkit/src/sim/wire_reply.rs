@@ -1,5 +1,5 @@
-//! Replies that the real decoder reads from bytes, with the truth about them: calls whose fragments have other numbers,
-//! fragments that are nobody's, streams that are torn and end with the marker of another format.
+//! Replies that the real decoder reads from bytes, with the truth about them: calls whose fragments have
+//! other numbers, fragments of no call, streams that are cut and end with the marker of another format.
 
 use super::SimMutant;
 use super::check::{BrokenInvariant, ensure};
@@ -12,7 +12,7 @@ use throughline_wire::{CallSlot, DecodeOptions, Dialect, ModelRequest, StepDecod
 /// The truth about one reply.
 #[derive(Debug, Default)]
 pub(super) struct ReplyTruth {
-    /// The calls that somebody made, whole: name on the wire and arguments.
+    /// Calls that were made completely: name on the wire and arguments.
     calls: Vec<(String, Value)>,
     /// The format's own end was sent.
     is_whole: bool,
@@ -21,7 +21,7 @@ pub(super) struct ReplyTruth {
 }
 
 impl ReplyTruth {
-    /// The rule: a tool with effects runs only on a call that is complete and that somebody made.
+    /// The rule: a tool with effects runs only for a complete call that was really made.
     pub(super) fn check_start(&self, name: &str, arguments: &Value) -> Result<(), BrokenInvariant> {
         ensure(self.is_whole, || format!("{name} runs, and its reply is torn"))?;
         ensure(!self.has_orphans, || format!("{name} runs beside fragments that belong to no call"))?;
@@ -38,15 +38,15 @@ enum ReplyFault {
     OtherNumbers,
     /// A fragment has the number of no call, while two are open.
     Orphan,
-    /// After a call without arguments is complete, a fragment comes that is nobody's.
+    /// After a call without arguments is complete, a fragment of no call arrives.
     LateOrphan,
-    /// Everything arrived but the end; a marker of another format is there instead.
+    /// Everything except the end arrived; a marker of another format replaces it.
     ForeignEnd,
-    /// Everything arrived but the end.
+    /// Everything except the end arrived.
     Torn,
 }
 
-/// A part of a reply, whatever its format.
+/// A part of a reply, independent of the format.
 enum ReplyPart {
     Open { number: u64, id: String, name: String },
     Fragment { number: u64, text: String },
@@ -69,7 +69,7 @@ pub(super) fn draw(
     let fault = match rng.below(12) {
         0..3 => ReplyFault::OtherNumbers,
         3 => ReplyFault::Orphan,
-        // Chat Completions never says that a call is complete, so the only open call would take it.
+        // Chat Completions never reports a call as complete, so the only open call would take it.
         4 if dialect != Dialect::OpenaiChat => ReplyFault::LateOrphan,
         5 | 6 if dialect != Dialect::OpenaiChat => ReplyFault::ForeignEnd,
         7 => ReplyFault::Torn,
@@ -143,7 +143,7 @@ fn draw_parts(rng: &mut SimRng, request: &ModelRequest, fault: ReplyFault) -> (V
     (parts, truth)
 }
 
-/// Both calls begin, then comes what is nobody's, then both go on.
+/// Both calls begin, then comes the orphaned fragment, then both continue.
 fn interleave(parts: &mut Vec<ReplyPart>, orphan: ReplyPart) {
     let second = parts.iter().rposition(|part| matches!(part, ReplyPart::Open { .. })).unwrap_or_default();
     let open = parts.remove(second);
@@ -247,7 +247,7 @@ fn decode(
     events
 }
 
-/// A mutant: what is nobody's is not told.
+/// A mutant: orphaned fragments are not reported.
 fn hide_orphans(events: &mut Vec<StepEvent<'static>>) {
     let nameless: BTreeSet<CallSlot> = events
         .iter()

@@ -26,10 +26,11 @@ pub enum CallProtocol {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallStyle {
-    /// As the request asks for: as text if it describes its tools in text and offers none natively, natively else.
+    /// As the request demands: as text if it describes its tools in text and offers none natively, else
+    /// natively.
     #[default]
     Auto,
-    /// In the wire format's own field, whatever was asked for.
+    /// In the wire format's own field, for every request.
     Native,
     /// As VCP blocks.
     Vcp,
@@ -75,7 +76,7 @@ impl CallProtocol {
         }
     }
 
-    /// Markup that stands in data.
+    /// Finds markup inside data.
     fn find_markup(self, data: &str) -> Option<String> {
         match self {
             Self::Vcp => vcp::find_markup(data),
@@ -152,7 +153,7 @@ impl CallProtocol {
     }
 }
 
-/// Where the next character of the reply would stand.
+/// Column at which the next character of the reply would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ColumnState {
     Start,
@@ -164,7 +165,7 @@ enum ColumnState {
 #[derive(Debug, Default)]
 struct DescribedTools {
     tools: Vec<SeenTool>,
-    /// Text that looks like a definition and is none.
+    /// Text that looks like a definition but is not one.
     faults: Vec<String>,
 }
 
@@ -177,16 +178,16 @@ struct ResultFrame<'t> {
     faults: Vec<String>,
 }
 
-/// Beginning of the note that replaces a switch for tools, where there is none.
+/// Beginning of the note that replaces a forced tool choice, where the API has none.
 const FORCED: &str = "[Note from the system: this reply must call ";
 const SWITCHED_OFF: &str = "[Note from the system: tools are switched off for this reply.";
 
-/// Makes of a request in text mode what it means: tools, calls and results. Gives what broke framing; a request that is
-/// not in text mode stays as it is.
+/// Converts a request in text mode to its tools, calls and results. Returns the violations of framing; a
+/// request that is not in text mode stays unchanged.
 pub(crate) fn read(seen: &mut SeenRequest) -> Vec<String> {
     let native = !seen.tools.is_empty() || seen.messages.iter().any(is_native);
     let instructions = seen.instructions.clone().unwrap_or_default();
-    // A tool's description may hold the signs of another protocol: the guide stands in front of it.
+    // A tool's description may hold the signs of another protocol: the guide comes before it.
     let offsets = CallProtocol::ALL.into_iter().filter_map(|protocol| {
         let offset = match protocol {
             CallProtocol::Vcp => vcp::tools_offset(&instructions),

@@ -5,7 +5,7 @@ pub(super) fn escape(text: &str, begins: fn(before: &str, after: &str) -> bool) 
     change(text, begins, |tildes| tildes + 1)
 }
 
-/// Takes one away.
+/// Removes one tilde.
 pub(super) fn unescape(text: &str, begins: fn(before: &str, after: &str) -> bool) -> String {
     change(text, begins, |tildes: usize| tildes.saturating_sub(1))
 }
@@ -24,7 +24,7 @@ fn change(text: &str, begins: fn(&str, &str) -> bool, count: impl Fn(usize) -> u
         if at > 0 && begins(&text[..at], &text[at + tildes..]) {
             out.extend(std::iter::repeat_n('~', count(tildes)));
             at += tildes;
-            // What begins is a character of its own.
+            // The marker may begin with a multi-byte character.
             if let Some(first) = text[at..].chars().next() {
                 out.push(first);
                 at += first.len_utf8();

@@ -27,7 +27,8 @@ pub(super) fn unescape(text: &str) -> String {
     tilde::unescape(text, begins)
 }
 
-/// A call as this model writes it. What is no object is written as far as it goes, its last value left open.
+/// A call as this model writes it. Arguments that are not an object are written as far as possible, with the
+/// last value left open.
 pub(super) fn call(call: &CallMove, extent: CallExtent) -> String {
     let text = call.text();
     let (fields, torn) = match serde_json::from_str::<Value>(&text) {
@@ -75,7 +76,7 @@ fn torn_fields(text: &str) -> Vec<(String, String)> {
     fields
 }
 
-/// `key:「始」value「末」` at the beginning of `text`, with what follows; values as they stand.
+/// Reads `key:「始」value「末」` at the beginning of `text`; returns key, raw value and the rest.
 fn field(text: &str) -> Option<(&str, &str, &str)> {
     let text = text.trim_start_matches([',', ' ', '\n', '\r']);
     let (key, tail) = text.split_once(':')?;
@@ -88,7 +89,7 @@ fn field(text: &str) -> Option<(&str, &str, &str)> {
     is_key.then_some((key, value, rest))
 }
 
-/// Where a system prompt begins to describe tools in this protocol, or to say how it would.
+/// Offset at which a system prompt begins to describe tools or the syntax of this protocol.
 pub(super) fn tools_offset(instructions: &str) -> Option<usize> {
     [DEFINITION, REQUEST].iter().filter_map(|sign| instructions.find(sign)).min()
 }
@@ -109,7 +110,8 @@ pub(super) fn described_tools(instructions: &str) -> DescribedTools {
     tools_read
 }
 
-/// Name, command, description, and a line for each parameter: `- name (type, required, one of "a", "b"): what it is`.
+/// Reads a definition: name, command, description, and a line for each parameter: `- name (type, required,
+/// one of "a", "b"): what it is`.
 fn definition(block: &str) -> Option<SeenTool> {
     let (key, name, mut rest) = field(block).filter(|(key, ..)| *key == "tool_name")?;
     let (mut command, mut description) = (None, None);
@@ -147,7 +149,7 @@ fn definition(block: &str) -> Option<SeenTool> {
     (key == "tool_name" && example.name == tool.name).then_some(tool)
 }
 
-/// JSON values with commas between, up to whatever is none.
+/// Reads JSON values with commas between, up to the first text that is not one.
 fn listed(text: &str) -> Value {
     let mut values = Vec::new();
     let mut rest = text;
@@ -163,7 +165,7 @@ fn listed(text: &str) -> Value {
     Value::Array(values)
 }
 
-/// A text of the model taken apart: what is visible, and its calls.
+/// Splits a text of the model into visible text and calls.
 pub(super) fn history(text: &str, tools: &[SeenTool], faults: &mut Vec<String>) -> (String, Vec<SeenCall>) {
     let (mut visible, mut calls, mut rest) = (String::new(), Vec::new(), text);
     while let Some((before, tail)) = rest.split_once(REQUEST) {

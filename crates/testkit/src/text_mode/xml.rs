@@ -25,7 +25,7 @@ pub(super) fn unescape(text: &str) -> String {
 
 /// A call as this model writes it: argument text that is not JSON is written as it is.
 pub(super) fn call(call: &CallMove, extent: CallExtent) -> String {
-    // In JSON a `<` may be an escape, so no tag can stand in an argument.
+    // In JSON a `<` may be an escape, so arguments contain no tag.
     let arguments = match serde_json::from_str::<Value>(&call.text()) {
         Ok(value) => value.to_string().replace('<', "\\u003c"),
         Err(_) => call.text(),
@@ -39,7 +39,7 @@ pub(super) fn call(call: &CallMove, extent: CallExtent) -> String {
     }
 }
 
-/// Where a system prompt begins to describe tools in this protocol, or to say how it would.
+/// Offset at which a system prompt begins to describe tools or the syntax of this protocol.
 pub(super) fn tools_offset(instructions: &str) -> Option<usize> {
     ["<tools>\n", CALL].iter().filter_map(|sign| instructions.find(sign)).min()
 }
@@ -68,7 +68,7 @@ pub(super) fn described_tools(instructions: &str) -> DescribedTools {
     tools_read
 }
 
-/// A text of the model taken apart: what is visible, and its calls.
+/// Splits a text of the model into visible text and calls.
 pub(super) fn history(text: &str, faults: &mut Vec<String>) -> (String, Vec<SeenCall>) {
     let (mut visible, mut calls, mut rest) = (String::new(), Vec::new(), text);
     while let Some((before, tail)) = rest.split_once(CALL) {

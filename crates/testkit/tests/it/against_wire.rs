@@ -1,5 +1,5 @@
-//! Two implementations meet that share no code: what wire sends is accepted by a strict provider, and what a provider
-//! streams is understood by wire.
+//! Two independent implementations meet: requests of wire are accepted by a strict provider, and streams of a
+//! provider are understood by wire.
 
 use crate::client::{self, Over, Reply as Raw};
 use serde_json::{Value, json};
@@ -133,9 +133,9 @@ fn two_calls() -> ModelScript {
         .say("Done.")
 }
 
-/// Text, thought, calls and finish of each dialect, streamed and whole, whatever the pieces.
+/// Text, reasoning, calls and finish of each dialect, streamed and whole, in any pieces.
 #[tokio::test]
-async fn what_is_streamed_is_understood() {
+async fn streamed_and_whole_replies_decode_in_every_dialect() {
     for dialect in FakeDialect::ALL {
         let upstream = start(ScriptQueue::new([two_calls()])).await;
         for (transfer, piece) in
@@ -172,10 +172,10 @@ async fn what_is_streamed_is_understood() {
     }
 }
 
-/// A history with every outcome, in the dialect it was made in, is accepted as it stands, and the last step
+/// A history with every outcome, in the dialect it was made in, is accepted unchanged, and the last step
 /// without tools too.
 #[tokio::test]
-async fn every_history_is_accepted_and_arrives_as_it_was() {
+async fn history_is_accepted_by_its_own_dialect() {
     let outcomes = every_outcome();
     for dialect in FakeDialect::ALL {
         let upstream = start(ScriptQueue::new([two_calls()])).await;
@@ -211,7 +211,7 @@ async fn every_history_is_accepted_and_arrives_as_it_was() {
 
 /// A conversation that changes its upstream on the way.
 #[tokio::test]
-async fn a_history_made_elsewhere_is_accepted_too() {
+async fn history_of_another_dialect_is_accepted() {
     for from in FakeDialect::ALL {
         for to in FakeDialect::ALL {
             let upstream = start(ScriptQueue::new([two_calls()])).await;
@@ -225,9 +225,9 @@ async fn a_history_made_elsewhere_is_accepted_too() {
     }
 }
 
-/// Half a call is shown and never run, and goes back as what it was.
+/// Half a call is shown and never run, and is sent back unchanged.
 #[tokio::test]
-async fn broken_calls_are_broken_everywhere() {
+async fn broken_call_is_detected_in_every_dialect() {
     for dialect in FakeDialect::ALL {
         let half = ModelScript::new()
             .say("a")
@@ -237,7 +237,7 @@ async fn broken_calls_are_broken_everywhere() {
         let raw = send(&upstream, dialect, &asking(dialect, vec![user("hi")]), TransferMode::Stream).await;
         let reply = decode(dialect, &raw.body, 7);
         if dialect == FakeDialect::Gemini {
-            // It never sends broken arguments, but says so.
+            // It never sends broken arguments, but reports an error.
             assert_eq!(reply.finish.map(|(reason, _)| reason), Some(FinishReason::Error), "{dialect}");
             continue;
         }
@@ -254,9 +254,9 @@ async fn broken_calls_are_broken_everywhere() {
     }
 }
 
-/// Whatever breaks the stream, the end says so and no call that was open survives it.
+/// After any break of the stream, the end reports it and no open call survives it.
 #[tokio::test]
-async fn faults_are_seen_for_what_they_are() {
+async fn stream_faults_are_reported_in_every_dialect() {
     let call = || ModelScript::new().say("a").call("f", json!({"city": "Oslo"}));
     for dialect in FakeDialect::ALL {
         for (fault, expected) in [
@@ -306,7 +306,7 @@ async fn faults_are_seen_for_what_they_are() {
 }
 
 #[tokio::test]
-async fn finish_reasons_and_refused_requests() {
+async fn finish_reasons_and_rate_limits_are_decoded() {
     for dialect in FakeDialect::ALL {
         for (finish, expected) in
             [(ScriptFinish::Stop, FinishReason::Stop), (ScriptFinish::Length, FinishReason::Length)]

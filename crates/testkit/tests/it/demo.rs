@@ -1,4 +1,4 @@
-//! The demo model, asked over the wire by a hand-written client.
+//! The demo model, called over the wire by a hand-written client.
 
 use crate::client::talk::{Call, Offer, Step, Talk, offer};
 use crate::client::{self, Over, asking, path, post};
@@ -84,7 +84,7 @@ fn all_text(steps: &[Step]) -> String {
 
 /// The calls that each example leads to, and words that must be in the message.
 #[tokio::test]
-async fn every_example_is_answered_with_the_values_of_its_tools() {
+async fn every_example_answer_uses_its_tool_results() {
     for (prompt, expected_calls, words) in [
         (
             "What's the weather in Beijing, Paris and New York?",
@@ -215,7 +215,7 @@ async fn every_example_is_answered_with_the_values_of_its_tools() {
 }
 
 #[tokio::test]
-async fn the_gesture_comes_in_mid_sentence_and_thoughts_apart() {
+async fn gesture_call_is_mid_text_and_thinking_is_separate() {
     let steps = ask("Smile, please").await;
     assert!(steps[0].text_after_call && steps[0].finish == "tool_calls", "{steps:?}");
     let steps = ask("Think aloud").await;
@@ -224,7 +224,7 @@ async fn the_gesture_comes_in_mid_sentence_and_thoughts_apart() {
 
 /// The last step has tools off, and the demo answers without a call.
 #[tokio::test]
-async fn it_stops_calling_when_it_may_not() {
+async fn demo_stops_calling_when_tools_are_off() {
     for dialect in
         [FakeDialect::OpenaiChat, FakeDialect::OpenaiResponses, FakeDialect::Anthropic, FakeDialect::Gemini]
     {
@@ -298,7 +298,7 @@ fn answered(text: &str, tool: &str, result: &str) -> Value {
 }
 
 #[tokio::test]
-async fn tool_choice_that_demands_a_call_gets_one_that_fits() {
+async fn required_tool_choice_gets_a_matching_call() {
     let named = |name: &str| json!({"type": "function", "function": {"name": name}});
     let lamp = || vec![("lamp_set".to_owned(), json!({"level": "high", "count": 3}))];
     let text = "Make it 3 lamps, high";
@@ -306,7 +306,7 @@ async fn tool_choice_that_demands_a_call_gets_one_that_fits() {
     for (choice, expected) in [
         (named("lamp_set"), lamp()),
         (named("final_answer"), spoken()),
-        // Of several tools the first, unless a word of the question names another.
+        // Of several tools the first is called, unless a word of the question names another.
         (json!("required"), spoken()),
     ] {
         assert_eq!(
@@ -320,7 +320,7 @@ async fn tool_choice_that_demands_a_call_gets_one_that_fits() {
 }
 
 #[tokio::test]
-async fn tool_choice_over_every_wire_demands_a_call() {
+async fn required_tool_choice_works_in_other_dialects() {
     let schema = json!({"type": "object", "properties": {"level": {"type": "string", "enum": ["low"]}}, "required": ["level"]});
     for (dialect, tools, key, choice) in [
         (
@@ -353,7 +353,7 @@ async fn tool_choice_over_every_wire_demands_a_call() {
 }
 
 #[tokio::test]
-async fn result_of_a_clients_tool_is_answered_in_words() {
+async fn client_tool_result_is_answered_with_text() {
     for choice in [json!("auto"), json!("none")] {
         let messages = answered("hello", "lamp_set", "two lamps are on");
         let (text, calls) = answer(&messages, client_tools(), choice).await;
@@ -366,26 +366,26 @@ async fn result_of_a_clients_tool_is_answered_in_words() {
 
 /// Clients that demand a call in every step end with a tool of theirs.
 #[tokio::test]
-async fn tool_choice_demanded_again_gets_to_the_other_tool() {
+async fn repeated_required_tool_choice_calls_the_other_tool() {
     let text = "A lamp, please";
     let (_, calls) = answer(&answered(text, "lamp_set", "on"), client_tools(), json!("required")).await;
     assert_eq!(calls, [("final_answer".to_owned(), json!({"answer": text}))]);
 }
 
 #[tokio::test]
-async fn tool_choice_that_the_script_meets_keeps_its_words() {
+async fn required_tool_choice_keeps_the_scripted_text() {
     let weather = json!([{"type": "function", "function": {"name": "demo_weather", "parameters":
         {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}}]);
     let (text, calls) = answer(&question("Weather in Oslo?"), weather.clone(), json!("required")).await;
     assert_eq!(calls, [("demo_weather".to_owned(), json!({"city": "Oslo"}))]);
     assert!(text.contains("Let me look at the weather in Oslo"), "{text}");
-    // It would misspell the name, and a name that is not offered is none of the client's tools.
+    // The script would misspell the name, and a name that is not offered is not one of the client's tools.
     let (_, calls) = answer(&question("Call a tool that does not exist"), weather, json!("required")).await;
     assert_eq!(calls, [("demo_weather".to_owned(), json!({"city": "Paris"}))]);
 }
 
 #[tokio::test]
-async fn tool_choice_none_gets_no_call_of_any_rule() {
+async fn tool_choice_none_gets_no_call() {
     let tool = |offer: Offer| json!({"type": "function", "function": {"name": offer.name, "parameters": offer.parameters}});
     let tools: Value = all_tools().into_iter().map(tool).collect();
     for prompt in [
@@ -410,7 +410,7 @@ async fn tool_choice_none_gets_no_call_of_any_rule() {
 }
 
 #[tokio::test]
-async fn it_says_so_when_a_tool_is_not_offered() {
+async fn demo_names_a_tool_that_is_not_offered() {
     let upstream = demo().await;
     for (prompt, word) in [
         ("Weather in Paris", "`demo_weather`, but it is not among the tools"),
@@ -432,9 +432,9 @@ async fn it_says_so_when_a_tool_is_not_offered() {
     assert!(!all_text(&help).contains("Smile!"), "examples that cannot work are not given");
 }
 
-/// The same answer over every wire, and the next message in the same conversation too.
+/// Equal answers over every wire, and for the next message in the same conversation too.
 #[tokio::test]
-async fn every_dialect_carries_the_same_conversation() {
+async fn five_dialects_carry_the_same_conversation() {
     for dialect in client::talk::SPOKEN {
         let upstream = demo().await;
         let mut talk = Talk::new(&upstream, dialect, &all_tools());
@@ -460,7 +460,7 @@ async fn every_dialect_carries_the_same_conversation() {
 }
 
 #[tokio::test]
-async fn pictures_are_measured_not_seen() {
+async fn image_reply_reports_the_measured_size() {
     const PIXEL: &str =
         "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let upstream = demo().await;
@@ -496,7 +496,7 @@ async fn pictures_are_measured_not_seen() {
 
 // Virtual time: a hundred tokens take a second and a half on the fake clock.
 #[tokio::test(start_paused = true)]
-async fn it_streams_at_a_lively_pace() {
+async fn demo_streams_60_to_80_tokens_per_second() {
     let upstream = throughline_testkit::demo::start().await.expect("starts");
     let began = tokio::time::Instant::now();
     let reply = post(&upstream, "/api/chat", &asking(FakeDialect::Ollama, "Think aloud")).await;
@@ -506,9 +506,9 @@ async fn it_streams_at_a_lively_pace() {
     assert!((60.0..80.0).contains(&rate), "{rate} tokens a second");
 }
 
-/// The tools that a new user's first conversation really runs, and what Throughline says about their outcomes.
+/// The tools of a new user's first conversation, and Throughline's texts about their outcomes.
 #[tokio::test(start_paused = true)]
-async fn it_understands_the_built_in_tools() {
+async fn demo_handles_outcomes_of_built_in_tools() {
     use throughline_tools::builtin::{demo, live2d, time};
     use throughline_tools::{ToolExecutor, ToolInvocation, ToolRegistry, ToolToggles};
     use throughline_wire::{CallArguments, CallOutcome, NotStarted};
@@ -565,9 +565,9 @@ async fn it_understands_the_built_in_tools() {
     assert_eq!(upstream.violations(), []);
 }
 
-/// A note in the user's place (loop guard), or the picture of a result, is not a new question.
+/// A note in the user's role (loop guard), or the picture of a result, is not a new question.
 #[tokio::test]
-async fn notes_and_pictures_of_results_do_not_change_the_subject() {
+async fn system_notes_and_result_images_are_not_new_questions() {
     let upstream = demo().await;
     let call = json!({"id": "a", "type": "function", "function": {"name": "time_now", "arguments": "{}"}});
     for after in [

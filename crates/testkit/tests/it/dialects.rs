@@ -42,7 +42,7 @@ fn check(body: &str, parts: &[&str]) {
 }
 
 #[tokio::test]
-async fn chat_completions_bytes() {
+async fn chat_completions_stream_matches_the_wire_format() {
     let request = json!({"model": "m", "messages": [{"role": "user", "content": "x"}], "stream": true,
         "stream_options": {"include_usage": true}});
     let body = body(FakeDialect::OpenaiChat, script(), request).await;
@@ -69,13 +69,13 @@ async fn chat_completions_bytes() {
 }
 
 #[tokio::test]
-async fn usage_is_sent_only_if_asked_for() {
+async fn usage_is_sent_only_if_requested() {
     let body = body(FakeDialect::OpenaiChat, script(), hello(FakeDialect::OpenaiChat)).await;
     assert!(!body.contains("usage"));
 }
 
 #[tokio::test]
-async fn parallel_calls_take_turns() {
+async fn parallel_call_fragments_are_interleaved() {
     let calls =
         ["f", "g"].map(|name| CallMove { fragment_chars: Some(4), ..CallMove::new(name, json!({"a": 1})) });
     let body = body(
@@ -97,7 +97,7 @@ async fn parallel_calls_take_turns() {
 }
 
 #[tokio::test]
-async fn responses_bytes() {
+async fn responses_stream_matches_the_wire_format() {
     let body = body(FakeDialect::OpenaiResponses, script(), hello(FakeDialect::OpenaiResponses)).await;
     check(
         &body,
@@ -149,7 +149,7 @@ async fn responses_bytes() {
 }
 
 #[tokio::test]
-async fn a_response_that_is_cut_by_the_budget_is_incomplete() {
+async fn response_cut_by_length_is_incomplete() {
     let script = ModelScript::new().say("Hi").then(ScriptMove::Finish(ScriptFinish::Length));
     let body = body(FakeDialect::OpenaiResponses, script, hello(FakeDialect::OpenaiResponses)).await;
     check(
@@ -159,7 +159,7 @@ async fn a_response_that_is_cut_by_the_budget_is_incomplete() {
 }
 
 #[tokio::test]
-async fn anthropic_bytes() {
+async fn anthropic_stream_matches_the_wire_format() {
     let body = body(FakeDialect::Anthropic, script(), hello(FakeDialect::Anthropic)).await;
     check(
         &body,
@@ -184,7 +184,7 @@ async fn anthropic_bytes() {
 }
 
 #[tokio::test]
-async fn gemini_bytes_as_events_and_as_an_array() {
+async fn gemini_streams_as_events_or_as_an_array() {
     let body = body(FakeDialect::Gemini, script(), hello(FakeDialect::Gemini)).await;
     check(
         &body,
@@ -222,7 +222,7 @@ async fn gemini_never_sends_broken_arguments() {
 }
 
 #[tokio::test]
-async fn ollama_bytes() {
+async fn ollama_stream_matches_the_wire_format() {
     let body = body(FakeDialect::Ollama, script(), hello(FakeDialect::Ollama)).await;
     check(
         &body,
@@ -237,9 +237,9 @@ async fn ollama_bytes() {
     );
 }
 
-/// One body where a stream was not asked for; the same content.
+/// One body if no stream was requested; the same content.
 #[tokio::test]
-async fn whole_bodies() {
+async fn whole_bodies_have_the_streamed_content() {
     for (dialect, text, call, finish) in [
         (
             FakeDialect::OpenaiChat,
@@ -263,7 +263,7 @@ async fn whole_bodies() {
 
 /// Ids are the provider's in shape, and no two calls of an upstream share one.
 #[tokio::test]
-async fn minted_ids_look_right_and_never_repeat() {
+async fn call_ids_have_the_provider_prefix_and_are_unique() {
     for (dialect, prefix) in [
         (FakeDialect::OpenaiChat, "call_"),
         (FakeDialect::Anthropic, "toolu_01"),
@@ -296,7 +296,7 @@ async fn refused(upstream: &FakeUpstreamHandle, dialect: FakeDialect, body: Valu
     (reply.status, message.as_str().unwrap_or_default().to_owned())
 }
 
-/// Each row: what is put where into a legal request, and words of the refusal.
+/// Each row: a path and a value to put into a legal request, and words of the refusal.
 async fn check_refusals(dialect: FakeDialect, legal: &Value, rows: &[(&str, Value, &str)]) {
     let upstream = mock().await;
     let (status, message) = refused(&upstream, dialect, legal.clone()).await;
@@ -322,7 +322,7 @@ async fn check_refusals(dialect: FakeDialect, legal: &Value, rows: &[(&str, Valu
 }
 
 #[tokio::test]
-async fn chat_completions_refusals() {
+async fn chat_completions_rejects_invalid_requests() {
     let call = |id: &str| json!({"id": id, "type": "function", "function": {"name": "f", "arguments": "{}"}});
     let legal = json!({
         "model": "m", "stream": true, "tool_choice": "auto",
@@ -367,7 +367,7 @@ async fn chat_completions_refusals() {
 }
 
 #[tokio::test]
-async fn habits_of_compatible_servers() {
+async fn habits_of_compatible_servers_are_enforced() {
     let habits = UpstreamHabits {
         call_ids: CallIdRule::Mistral,
         reasoning: ReasoningEchoRule::Required,
@@ -406,7 +406,7 @@ async fn habits_of_compatible_servers() {
 
 /// Rules of known upstreams of Chat Completions, each by a request that it refuses and that OpenAI takes.
 #[test]
-fn known_upstreams_refuse_what_they_do_not_take() {
+fn known_upstreams_reject_unsupported_requests() {
     let user = |content: Value| json!({"role": "user", "content": content});
     let words = |text: &str| json!([{"type": "text", "text": text}]);
     let call = json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls":
@@ -470,10 +470,10 @@ fn known_upstreams_refuse_what_they_do_not_take() {
     }
 }
 
-/// Claude takes thoughts of the turn back where it may think: older models only where they are asked to, newer ones unless it is
-/// switched off.
+/// Claude accepts the reasoning of the turn where it may think: older models only if thinking is requested,
+/// newer ones unless it is off.
 #[test]
-fn thoughts_of_the_turn_are_refused_where_the_model_does_not_think() {
+fn thinking_blocks_are_rejected_if_thinking_is_off() {
     let body = |thinking: Value, question: bool| {
         let thought = json!({"type": "redacted_thinking", "data": "EqoBCkgIARABGAIiQEmwK0h5cG8="});
         let mut messages = json!([
@@ -518,9 +518,9 @@ fn thoughts_of_the_turn_are_refused_where_the_model_does_not_think() {
     }
 }
 
-/// Pictures that are one too many, or too large in bytes or pixels, each beside what is just taken.
+/// Pictures that are one too many, or too large in bytes or pixels, each next to a legal one.
 #[test]
-fn pictures_over_the_limits_are_refused() {
+fn images_over_the_limits_are_rejected() {
     let png = |width: u32| {
         let header = [b"\x89PNG\r\n\x1A\n\0\0\0\rIHDR", &width.to_be_bytes()[..], b"\0\0\0\x0A"].concat();
         BASE64.encode(header)
@@ -593,7 +593,7 @@ fn pictures_over_the_limits_are_refused() {
 
 /// Lists of tools that are one too long.
 #[test]
-fn too_many_tools_are_refused() {
+fn too_many_tools_are_rejected() {
     let tool =
         |nth: usize| json!({"name": format!("f_{nth}"), "parameters": {"type": "object", "properties": {}}});
     let chat = |count| {
@@ -640,7 +640,7 @@ fn too_many_tools_are_refused() {
 }
 
 #[tokio::test]
-async fn responses_refusals() {
+async fn responses_rejects_invalid_requests() {
     let call = |id: &str| json!({"type": "function_call", "call_id": id, "name": "f", "arguments": "{}"});
     let output = |id: &str| json!({"type": "function_call_output", "call_id": id, "output": "1"});
     let legal = json!({
@@ -690,9 +690,9 @@ async fn responses_refusals() {
     .await;
 }
 
-/// Reasoning goes back exactly as it came, directly before what it led to.
+/// Reasoning is sent back unchanged, directly before the item that it led to.
 #[tokio::test]
-async fn responses_reasoning_echo() {
+async fn responses_reasoning_must_be_returned_unchanged() {
     let upstream =
         FakeUpstream::start(ScriptQueue::new([ModelScript::new().think("Hm.").call("f", json!({}))]))
             .await
@@ -729,7 +729,7 @@ async fn responses_reasoning_echo() {
 }
 
 #[tokio::test]
-async fn anthropic_refusals() {
+async fn anthropic_rejects_invalid_requests() {
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "f", "input": {}});
     let result = |id: &str| json!({"type": "tool_result", "tool_use_id": id, "content": "1"});
     let legal = json!({
@@ -824,7 +824,7 @@ async fn anthropic_refusals() {
 }
 
 #[tokio::test]
-async fn gemini_refusals() {
+async fn gemini_rejects_invalid_requests() {
     let call = |name: &str| json!({"functionCall": {"name": name, "args": {}}, "thoughtSignature": "skip_thought_signature_validator"});
     let response = |name: &str| json!({"functionResponse": {"name": name, "response": {"output": "1"}}});
     let legal = json!({
@@ -859,7 +859,7 @@ async fn gemini_refusals() {
 }
 
 #[tokio::test]
-async fn ollama_refusals() {
+async fn ollama_rejects_invalid_requests() {
     let call = |name: &str| json!({"function": {"name": name, "arguments": {}}});
     let legal = json!({
         "model": "m", "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}],
@@ -886,7 +886,7 @@ async fn ollama_refusals() {
 
 /// The content of a legal request arrives in the same neutral form from every dialect.
 #[tokio::test]
-async fn requests_are_understood_alike() {
+async fn requests_of_five_dialects_parse_to_the_same_form() {
     let schema = json!({"type": "object", "properties": {"a": {"type": "integer"}}});
     let requests = [
         (

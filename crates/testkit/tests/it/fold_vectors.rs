@@ -1,6 +1,7 @@
-//! Logs with what they fold to, for folds in other languages: the page's is tested against the same files.
+//! Logs with the messages that they fold to, for folds in other languages: the page's fold is tested against
+//! the same files.
 //!
-//! `THROUGHLINE_BLESS=1` writes them anew.
+//! `THROUGHLINE_BLESS=1` rewrites them.
 
 use crate::optional_fields::OptionalFields;
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use throughline_testkit::sim;
 
 /// Simulated turns in which much happens and whose logs are short.
 const SEEDS: std::ops::Range<u64> = 0..400;
-/// So many of them.
+/// Number of vectors.
 const KEPT: usize = 12;
 /// A log with more events is left out, to keep the files small.
 const EVENTS_MAX: usize = 90;
@@ -84,7 +85,7 @@ fn trait_of(event: &Event) -> String {
 }
 
 #[test]
-fn the_vectors_of_the_page_are_what_logs_fold_to() {
+fn fold_vectors_match_their_logs() {
     let bless = std::env::var_os("THROUGHLINE_BLESS").is_some();
     let logs = logs();
     assert!(logs.len() > 10, "{:?}", logs.keys());

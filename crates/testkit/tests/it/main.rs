@@ -1,4 +1,4 @@
-//! The fakes: that they speak like the providers they stand for.
+//! The fakes: they behave like the providers that they imitate.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,7 +1,7 @@
-//! The optional fields of serialized types: those that stand in a value, and those that it leaves out. Derived code names a field that
-//! it skips, so a field that was added to a type a moment ago is seen without being listed anywhere.
+//! The optional fields of serialized types: those present in a value, and those that it leaves out. Derived
+//! code names a field that it skips, so a newly added field is found without being listed anywhere.
 //!
-//! It is blind where a type is flattened into another: serde does not say there what is left out.
+//! Types that are flattened into another are not covered: serde does not report their skipped fields.
 
 use serde::Serialize;
 use serde::ser::{
@@ -59,7 +59,7 @@ impl FieldReader<'_> {
         let path = join(&self.path, name);
         match seen {
             Seen::Nothing => self.fields.left_out.insert(path),
-            // The tag of an enum comes first and is a word; variants have fields of their own.
+            // The tag of an enum comes first and is a word; variants have their own fields.
             Seen::Word(variant) if matches!(name, "type" | "kind") => {
                 self.path = if self.path.is_empty() { variant } else { format!("{} {variant}", self.path) };
                 false

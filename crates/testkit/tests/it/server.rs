@@ -1,4 +1,5 @@
-//! The upstream on real sockets: faults strike where the script says, and what the client does is noticed.
+//! The upstream on real sockets: faults occur where the script puts them, and the client's reactions are
+//! recorded.
 
 use crate::client::{self, Over, asking, get, hello, open, path, post, read};
 use serde_json::json;
@@ -14,7 +15,7 @@ async fn playing(script: ModelScript) -> throughline_testkit::FakeUpstreamHandle
 }
 
 #[tokio::test]
-async fn every_dialect_streams_to_its_end() {
+async fn dialects_stream_to_their_final_marker() {
     let upstream = playing(ModelScript::new().say("Hello there.")).await;
     for (dialect, end) in [
         (FakeDialect::OpenaiChat, "data: [DONE]\n\n"),
@@ -34,7 +35,7 @@ async fn every_dialect_streams_to_its_end() {
 }
 
 #[tokio::test]
-async fn a_body_is_cut_at_the_byte_and_the_move_that_the_script_says() {
+async fn body_breaks_at_the_scripted_byte_or_move() {
     let whole = ModelScript::new().say("one two three");
     for (script, over, ending) in [
         (whole.clone().broken_at(100, BodyBreak::Cut), Over::Cut, BodyBreak::Cut),
@@ -61,7 +62,7 @@ async fn a_body_is_cut_at_the_byte_and_the_move_that_the_script_says() {
 }
 
 #[tokio::test]
-async fn a_plain_body_can_be_cut_too() {
+async fn whole_body_can_be_cut() {
     let upstream = playing(ModelScript::new().say("one two three").then(ScriptMove::Cut)).await;
     let body = json!({"model": "mock", "messages": [{"role": "user", "content": "hi"}]});
     let reply = post(&upstream, "/v1/chat/completions", &body).await;
@@ -70,7 +71,7 @@ async fn a_plain_body_can_be_cut_too() {
 }
 
 #[tokio::test]
-async fn a_stalled_stream_says_nothing_until_the_client_leaves_which_is_noticed() {
+async fn client_disconnect_during_a_stall_is_recorded() {
     let upstream = playing(ModelScript::new().say("wait").then(ScriptMove::Stall)).await;
     let mut stream = open(&upstream, "/api/chat", &hello(FakeDialect::Ollama)).await;
     upstream.wait_for_bytes(1, 1).await;
@@ -82,7 +83,7 @@ async fn a_stalled_stream_says_nothing_until_the_client_leaves_which_is_noticed(
 }
 
 #[tokio::test]
-async fn stopping_ends_a_reply_in_progress() {
+async fn shutdown_cuts_a_reply_in_progress() {
     let upstream = playing(ModelScript::new().then(ScriptMove::Stall)).await;
     let mut stream = open(&upstream, "/v1/messages", &hello(FakeDialect::Anthropic)).await;
     upstream.wait_for_request(1).await;
@@ -91,7 +92,7 @@ async fn stopping_ends_a_reply_in_progress() {
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_after_a_complete_reply() {
+async fn connection_is_reused_after_a_complete_reply() {
     let upstream = playing(ModelScript::new().say("again")).await;
     let mut stream = open(&upstream, "/api/chat", &hello(FakeDialect::Ollama)).await;
     assert_eq!(read(&mut stream).await.over, Over::Whole);
@@ -110,7 +111,7 @@ async fn a_connection_is_used_again_after_a_complete_reply() {
 }
 
 #[tokio::test]
-async fn http_answers_carry_status_headers_and_the_dialects_own_error() {
+async fn error_replies_have_status_headers_and_dialect_error() {
     for (dialect, expected) in [
         (FakeDialect::OpenaiChat, "/error/code"),
         (FakeDialect::OpenaiResponses, "/error/message"),
@@ -134,7 +135,7 @@ async fn http_answers_carry_status_headers_and_the_dialects_own_error() {
 }
 
 #[tokio::test]
-async fn tools_are_refused_in_the_words_of_each_server_and_only_if_there_are_any() {
+async fn vendors_without_tools_reject_only_requests_with_tools() {
     let tool = json!({"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}});
     for vendor in UpstreamVendor::ALL {
         let upstream = FakeUpstream::start(ScriptQueue::new([ModelScript {
@@ -173,7 +174,7 @@ async fn errors_and_garbage_come_inside_a_200_stream() {
 
 // Virtual time: the whole reply takes a minute on the fake clock and none on the wall.
 #[tokio::test(start_paused = true)]
-async fn pace_and_silences_are_kept() {
+async fn reply_pace_and_pauses_are_honored() {
     let began = tokio::time::Instant::now();
     let slow = ReplyPace { tokens_per_second: Some(2.0), ..ReplyPace::INSTANT };
     let script = ModelScript {
@@ -188,7 +189,7 @@ async fn pace_and_silences_are_kept() {
 }
 
 #[tokio::test]
-async fn a_reply_goes_on_when_the_file_that_it_waits_for_is_there() {
+async fn reply_continues_when_the_awaited_file_exists() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("go");
     let upstream =
@@ -202,7 +203,7 @@ async fn a_reply_goes_on_when_the_file_that_it_waits_for_is_there() {
 }
 
 #[tokio::test]
-async fn lists_of_models_and_unknown_paths() {
+async fn model_lists_are_served_and_unknown_paths_are_404() {
     let upstream = playing(ModelScript::new()).await;
     for (path, pointer, value) in [
         ("/v1/models", "/data/0/id", "mock"),
@@ -218,7 +219,7 @@ async fn lists_of_models_and_unknown_paths() {
 }
 
 #[tokio::test]
-async fn a_model_is_any_function_of_what_was_seen() {
+async fn model_can_be_a_function_of_the_request() {
     let upstream =
         FakeUpstream::start(|seen: &SeenRequest| ModelScript::new().say(seen.user_text().to_uppercase()))
             .await
@@ -231,7 +232,7 @@ async fn a_model_is_any_function_of_what_was_seen() {
 }
 
 #[tokio::test]
-async fn a_scenario_file_is_served() {
+async fn scenario_file_is_served() {
     let rules = ScenarioRules::parse(
         r#"
         models = ["scripted-1"]
@@ -264,7 +265,7 @@ async fn a_scenario_file_is_served() {
 }
 
 #[test]
-fn a_wrong_scenario_is_refused_with_the_place_and_the_valid_names() {
+fn invalid_scenario_is_rejected_with_a_reason() {
     for (text, expected) in [
         ("[[rules]]\nthen = [{ shout = \"a\" }]", "unknown variant `shout`, expected one of `say`"),
         ("[[rules]]\nwhen = { contain = \"a\" }\nthen = []", "unknown field `contain`"),
@@ -276,9 +277,9 @@ fn a_wrong_scenario_is_refused_with_the_place_and_the_valid_names() {
     }
 }
 
-/// The scenarios that others test with: each does what its word says, in each dialect.
+/// The scenarios that other tests use: each has its documented effect, in each dialect.
 #[tokio::test]
-async fn the_trouble_scenarios_do_what_they_say() {
+async fn trouble_scenarios_behave_as_named() {
     assert!(ScenarioRules::trouble().rules.len() > 20);
     for dialect in client::talk::SPOKEN {
         let upstream = FakeUpstream::start(ScenarioRules::trouble()).await.expect("starts");
@@ -317,7 +318,7 @@ async fn the_trouble_scenarios_do_what_they_say() {
 }
 
 #[tokio::test]
-async fn only_the_newest_exchanges_are_kept() {
+async fn only_the_newest_exchanges_are_retained() {
     let upstream = FakeUpstream::on_address(([127, 0, 0, 1], 0).into())
         .retain(2)
         .serve(ScriptQueue::new([ModelScript::new()]))

@@ -1,11 +1,12 @@
-//! The worth of starting tools early: whole turns through the library, against a paced model over real HTTP, with the
-//! barrier and without, and for comparison with replies that are not streamed at all. `cargo xtask bench eager` builds, runs and judges it.
+//! Benefit of starting tools early: whole turns through the library, against a paced model over real HTTP,
+//! with the barrier and without, and for comparison with replies that are not streamed. `cargo xtask bench
+//! eager` builds, runs and judges it.
 //!
 //! ```text
 //! cargo bench -p throughline --bench eager -- measure [ROUNDS]     one JSON line a scenario and execution
 //! ```
 //!
-//! Time is real, and nearly all of it is waiting: all turns of a round run beside each other.
+//! Time is real, and nearly all of it is waiting: all turns of a round run in parallel.
 
 mod scenario;
 
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     let rounds = match words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["measure"] => 3,
         ["measure", rounds] => rounds.parse().unwrap_or(3),
-        // Without words: that it runs.
+        // Without arguments one round checks that the benchmark runs.
         [] => 1,
         _ => {
             eprintln!("usage: measure [ROUNDS]");
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Number of tools that run at once.
+/// Number of tools that run in parallel.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Running {
     Serial,
@@ -109,7 +110,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// One turn: the step of the scenario, and a last one that says that it is done.
+/// Runs one turn: the step of the scenario, and a last one that reports the end.
 async fn turn(scenario: &Scenario, (running, start, streaming): Way) -> Result<Times, String> {
     let upstream =
         testkit::FakeUpstream::start(ScriptQueue::new([script(scenario), ModelScript::new().say("Done.")]))
@@ -177,7 +178,7 @@ fn script(scenario: &Scenario) -> ModelScript {
         script = match *beat {
             Beat::Call { tool, arguments_s, takes_s } => {
                 let ms = (takes_s * 1_000.0) as u64;
-                // What stands around the filling is part of the time, too.
+                // The length of the other members counts towards the size.
                 let around = json!({"ms": ms, "number": number, "filling": ""}).to_string().len();
                 let filling = "x".repeat(chars(arguments_s).saturating_sub(around));
                 script.call(tool, json!({"ms": ms, "number": number, "filling": filling}))

@@ -5,20 +5,20 @@ use serde::Deserialize;
 
 /// Behaviour of a model in one step.
 pub struct Scenario {
-    /// As the table says it.
+    /// Name as in the table of results.
     pub name: &'static str,
-    /// In order.
+    /// Parts of the reply, in order.
     pub beats: &'static [Beat],
 }
 
-/// One stretch of a reply.
+/// One part of a reply.
 #[derive(Clone, Copy)]
 pub enum Beat {
-    /// A call whose arguments take so long to come, of a tool that takes so long to run.
+    /// A call whose arguments arrive over `arguments_s` seconds, of a tool that runs for `takes_s` seconds.
     Call { tool: &'static str, arguments_s: f64, takes_s: f64 },
     /// Visible text.
     Prose { seconds: f64 },
-    /// Nothing, before the finish.
+    /// A pause before the finish.
     Silence { seconds: f64 },
 }
 
@@ -39,7 +39,7 @@ const LOOK: &str = "bench_look";
 const SAVE: &str = "bench_save";
 const FACE: &str = "bench_face";
 
-/// From the last call to the finish.
+/// Pause between the last call and the finish.
 const TAIL: Beat = Beat::Silence { seconds: 0.2 };
 
 const fn call(tool: &'static str, arguments_s: f64, takes_s: f64) -> Beat {

@@ -18,7 +18,7 @@ use throughline_tools::{ToolToggle, ToolToggles};
 /// A named set of prompt, models and tool settings.
 #[derive(Clone, Debug)]
 pub struct Agent {
-    /// Its name.
+    /// Name of the agent.
     pub name: String,
     /// The model, then those to fall back on.
     pub models: Vec<UpstreamChoice>,
@@ -32,17 +32,17 @@ pub struct Agent {
     pub tool_call: AgentTools,
     /// Rules for what may run without approval and what may not run at all; the first rule that matches decides.
     pub policy: Vec<PolicyRule>,
-    /// Permissions in one word: rules after those.
+    /// Permission preset. It adds its rules after those of `policy`.
     pub permissions: Option<PermissionPreset>,
-    /// Rules about what people are shown and what the model is told, in their order.
+    /// Rules that rewrite the text shown to people or sent to the model, in order of application.
     pub text_rules: Vec<TextRule>,
     /// Limits on a model that repeats itself without progress.
     pub guard: LoopGuard,
     /// Handling of messages that arrive while a reply is running.
     pub steering: SteeringMode,
-    /// Continue or end a turn when another process takes it over from one that died.
+    /// Continue or end a turn that is taken over from a process that died.
     pub on_interrupted: OnInterrupted,
-    /// Bounds that differ from those of all agents.
+    /// Limits of this agent that differ from the global ones.
     pub limits: AgentLimitsSection,
 }
 
@@ -79,7 +79,7 @@ impl Agent {
 /// Settings of an agent's tool use.
 #[derive(Clone, Debug)]
 pub struct AgentTools {
-    /// On if the agent has any tools.
+    /// Enables tools for the agent.
     pub tools: ToolToggle,
     /// Automatic calls, or calls that a person starts.
     pub mode: CallStartMode,
@@ -87,11 +87,11 @@ pub struct AgentTools {
     pub toggles: ToolToggles,
     /// Steps with calls in a turn.
     pub max_iterations: u32,
-    /// Time limit of a tool that has none of its own, in milliseconds.
+    /// Time limit of a tool that sets none, in milliseconds.
     pub timeout_ms: u64,
-    /// Calls that ask for approval beyond what the rules say.
+    /// Calls that ask for approval in addition to those that the rules name.
     pub confirmation: ConfirmationMode,
-    /// One call at a time, or several in parallel.
+    /// Serial or parallel execution of calls.
     pub execution: ExecutionMode,
     /// The protocol of text mode.
     pub protocol: TextProtocolKind,
@@ -108,7 +108,7 @@ pub enum CallStartMode {
     /// Calls run as the rules allow.
     #[default]
     Auto,
-    /// Each waits for a person, without expiry; nothing runs by itself.
+    /// Every call waits for a person, without expiry; none starts automatically.
     Manual,
 }
 
@@ -118,12 +118,12 @@ pub enum ConfirmationMode {
     /// The rules decide.
     #[default]
     ByPolicy,
-    /// Every call asks, whatever its effect.
+    /// Every call asks, regardless of its effect.
     Everything,
 }
 
 impl AgentTools {
-    /// Calls that ask for approval beyond what the rules say, as the turn machine takes it.
+    /// The same setting in the form that the turn machine takes.
     pub fn confirm(&self) -> ConfirmMode {
         match (self.mode, self.confirmation) {
             (CallStartMode::Manual, _) => ConfirmMode::Manual,

@@ -8,7 +8,7 @@ use throughline_engine::TurnLimits;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum ToolMode {
-    /// Native; if the upstream refuses tools, the message says so and how to switch.
+    /// Native calls. If the upstream refuses tools, the message reports that and how to switch.
     #[default]
     Auto,
     /// The upstream's own tool calling.
@@ -18,7 +18,7 @@ pub enum ToolMode {
 }
 
 impl ToolMode {
-    /// As in `stream_start`.
+    /// Name of the mode, as in `stream_start`.
     pub fn name(self) -> &'static str {
         match self {
             ToolMode::Auto => "auto",
@@ -27,7 +27,7 @@ impl ToolMode {
         }
     }
 
-    /// All names.
+    /// Names of all modes.
     pub const NAMES: [&'static str; 3] = ["auto", "native", "text"];
 
     /// The mode of this name.
@@ -49,7 +49,7 @@ pub enum TextProtocolKind {
 }
 
 impl TextProtocolKind {
-    /// As in the configuration.
+    /// Name of the protocol, as in the configuration.
     pub fn name(self) -> &'static str {
         match self {
             TextProtocolKind::Vcp => "vcp",
@@ -57,7 +57,7 @@ impl TextProtocolKind {
         }
     }
 
-    /// All names.
+    /// Names of all protocols.
     pub const NAMES: [&'static str; 2] = ["vcp", "xml"];
 
     /// The protocol of this name.
@@ -81,10 +81,10 @@ pub enum ResultsAs {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SteeringMode {
-    /// The model reads it at the next step of the same turn.
+    /// The model receives the message at the next step of the same turn.
     #[default]
     NextStep,
-    /// It waits, and starts the next turn.
+    /// The message is queued and starts the next turn.
     AfterTurn,
 }
 
@@ -94,7 +94,7 @@ pub enum SteeringMode {
 pub enum ToolStartMode {
     /// While the model still talks.
     Eager,
-    /// After the model's stream has ended.
+    /// Tools start once the model's stream has ended.
     AfterStream,
 }
 
@@ -121,7 +121,7 @@ pub struct AgentLimitsSection {
 }
 
 impl AgentLimitsSection {
-    /// These settings, falling back to the global limits.
+    /// Applies these settings over the global limits.
     pub fn over(self, base: TurnLimits) -> TurnLimits {
         TurnLimits {
             iterations_max: base.iterations_max,

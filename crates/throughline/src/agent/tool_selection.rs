@@ -25,7 +25,7 @@ pub struct ToolSelection {
     pub mode: ToolMode,
     /// The protocol, if they travel as text.
     pub protocol: Option<&'static dyn TextProtocol>,
-    /// Every tool by name, and whether it is offered.
+    /// Every tool by name, with the reason if it is not offered.
     pub discovered: Vec<DiscoveredTool>,
     /// The system prompt, tools included if they travel as text.
     pub prompt: SystemPrompt,
@@ -45,7 +45,7 @@ pub struct SourceTokens {
 }
 
 impl ToolSelection {
-    /// The system prompt; `None` = there is none.
+    /// The system prompt; `None` if it is empty.
     pub fn instructions(&self) -> Option<String> {
         Some(self.prompt.text.clone()).filter(|text| !text.is_empty())
     }
@@ -160,7 +160,7 @@ pub(crate) fn select_tools(input: SelectionInput<'_>) -> Result<ToolSelection, E
         }
     };
     let time_zone = user.time_zone.clone().unwrap_or_else(TimeZone::system);
-    // A clock that is beyond the year 9999 is told as the beginning of time.
+    // A time after the year 9999 is shown as the epoch.
     let now = Timestamp::from_millisecond(now_ms).unwrap_or_default().to_zoned(time_zone);
     let prompt = prompt::system_prompt(
         agent.prompt.as_ref(),

@@ -6,8 +6,9 @@ use throughline_tools::{DiscoveredTool, ToolAvailability, WithheldReason};
 use throughline_wire::text::{self, TextProtocol};
 use throughline_wire::{ToolDefinition, WireName};
 
-/// The tools of the request that can be called that way, and a remark for each of the others. `auto` is `native`: a refusal
-/// of tools ends in an error that says how to switch, never in a silent downgrade.
+/// The tools of the request that can be called in this mode, and a remark for each of the others. `auto` is
+/// treated as `native`: a refusal of tools ends in an error that explains how to switch, never in a silent
+/// downgrade.
 pub(crate) fn callable_tools(
     tools: Vec<OfferedTool>,
     protocol: Option<&dyn TextProtocol>,
@@ -25,7 +26,7 @@ pub(crate) fn callable_tools(
     (callable, remarks)
 }
 
-/// One for each tool that the agent may use and that cannot be called that way.
+/// One remark for each tool that the agent may use and that cannot be called in this mode.
 pub(crate) fn withheld_remarks(selection: &ToolSelection) -> Vec<SetupRemark> {
     let remarks =
         selection.discovered.iter().filter_map(

@@ -166,13 +166,13 @@ impl ThroughlineBuilder {
         self
     }
 
-    /// The approval mode. Default: the holder of the turn is asked.
+    /// Sets the approval mode. Default: the holder of the [`TurnHandle`](crate::TurnHandle) is asked.
     pub fn approval(mut self, approval: ApprovalMode) -> Self {
         self.approval = approval;
         self
     }
 
-    /// Lets the program answer questions. Whoever holds the turn may still answer first.
+    /// Lets the program answer approval requests. The holder of the turn may still answer first.
     ///
     /// ```
     /// use throughline::{ApprovalResponse, Throughline};
@@ -202,7 +202,7 @@ impl ThroughlineBuilder {
         self.policy([PolicyRule::new(RuleAction::Allow).tool(tools)])
     }
 
-    /// Asks for approval of each call of these tools, whatever their effect.
+    /// Asks for approval of each call of these tools, regardless of their effect.
     pub fn require_approval(self, tools: impl Into<String>) -> Self {
         self.policy([PolicyRule::new(RuleAction::Ask).tool(tools)])
     }
@@ -230,7 +230,7 @@ impl ThroughlineBuilder {
         self
     }
 
-    /// A further field of the request's body, in the upstream's own words: `("top_p", 0.9)`.
+    /// Adds a field to the request's body, as the upstream names it: `("top_p", 0.9)`.
     pub fn body_field(mut self, name: impl Into<String>, value: impl Into<Value>) -> Self {
         self.overrides.sampling.extra.insert(name.into(), value.into());
         self

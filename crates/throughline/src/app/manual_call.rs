@@ -17,20 +17,20 @@ pub enum ManualConsent {
     /// No consent was given.
     #[default]
     NotGiven,
-    /// Said so, having seen tool and arguments.
+    /// The user consented after seeing tool and arguments.
     Given,
 }
 
-/// A tool to be run by hand.
+/// A tool call made by a person.
 #[derive(Clone, Debug)]
 pub struct ManualCall {
-    /// The agent whose rules apply; `None` = the application's default agent.
+    /// Agent whose rules apply; `None` = the application's default agent.
     pub agent: Option<String>,
-    /// The user who runs it.
+    /// User who runs the tool.
     pub user: Option<String>,
     /// The tool.
     pub tool: ToolName,
-    /// With what.
+    /// Arguments of the call.
     pub arguments: Value,
     /// Consent to side effects.
     pub consent: ManualConsent,
@@ -45,11 +45,11 @@ pub struct ManualCall {
 pub struct ManualCallResult {
     /// Outcome of the call.
     pub outcome: CallOutcome,
-    /// The rule that let it run, or that asked for the consent.
+    /// Rule that allowed the call, or that required the consent.
     pub rule: String,
     /// Time of the start, in milliseconds since 1970.
     pub started_at: i64,
-    /// For how long, in milliseconds.
+    /// Duration of the call, in milliseconds.
     pub duration_ms: u64,
 }
 
@@ -57,7 +57,7 @@ pub struct ManualCallResult {
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ManualCallError {
-    /// There is none of the name.
+    /// No tool has this name.
     #[error("there is no tool `{tool}`")]
     UnknownTool {
         /// The name.
@@ -65,42 +65,43 @@ pub enum ManualCallError {
         /// Names that are near it.
         suggestions: Vec<String>,
     },
-    /// It runs in a page or an app, which answers in turns only.
+    /// The tool runs on a client, which answers only calls of turns.
     #[error("`{tool}` runs in a connected page or app, and only in a turn")]
     RunsOnClient {
         /// The name.
         tool: String,
     },
-    /// The arguments are not what its schema says.
+    /// The arguments do not fit the tool's schema.
     #[error("the arguments do not fit: {message}")]
     InvalidArguments {
         /// The fields at fault and the reason.
         message: String,
     },
-    /// A rule says no, and no consent can change that.
+    /// A rule denies the call; consent does not override it.
     #[error("it may not run: {reason}")]
     Denied {
         /// The rule.
         rule: String,
-        /// Its reason.
+        /// Reason of the rule.
         reason: String,
     },
-    /// A rule asks for approval, and consent was not given.
+    /// A rule requires approval, and consent was not given.
     #[error("`{rule}` asks before it runs, and consent was not given")]
     NeedsConsent {
-        /// The rule that asks.
+        /// Rule that requires approval.
         rule: String,
-        /// Its effect.
+        /// Effect of the tool.
         effect: Effect,
     },
-    /// No rule asks, but it has side effects, and consent was not given: rules allow calls to models.
+    /// No rule requires approval, but the tool has side effects and consent was not given: rules that allow
+    /// apply to models.
     #[error(
         "`{allowed_by}` allows it to models, but it may change something: a call by hand needs consent of its own"
     )]
     EffectNeedsConsent {
         /// The rule that allows it.
         allowed_by: String,
-        /// Its effect.
+        /// Effect of the tool.
         effect: Effect,
     },
     /// The agent or the remembered decisions cannot be read.
@@ -109,8 +110,8 @@ pub enum ManualCallError {
 }
 
 impl Throughline {
-    /// Runs a tool to its end or until `cancel` fires. Questions that the tool itself asks are declined, because
-    /// nobody is there to answer. Dropping the future aborts the tool.
+    /// Runs a tool to its end or until `cancel` fires. Elicitations of the tool are declined, because no user
+    /// can answer them here. Dropping the future aborts the tool.
     ///
     /// # Errors
     /// The tool was not run. Everything that happens once it runs is an outcome.
@@ -133,7 +134,8 @@ impl Throughline {
             .map_err(|error| ManualCallError::InvalidArguments { message: error.to_string() })?;
         let mut remembered = self.permanent_approvals(call.user.as_deref()).await?;
         remembered.extend(call.remembered);
-        // Rules are about tools, whoever calls them; switches are about what a model is offered.
+        // Rules are about tools, regardless of the caller; toggles only restrict the tools that a model is
+        // offered.
         let (rule, asks) = match explain(&entry.to_offered(None), &arguments, &agent.policy(), &remembered) {
             PolicyDecision::Deny { rule, reason } => return Err(ManualCallError::Denied { rule, reason }),
             PolicyDecision::Allow { rule } => (rule, false),

@@ -144,13 +144,13 @@ impl Throughline {
         Conversation::new(self.clone())
     }
 
-    /// Connects a page or app that runs tools of its own: `client.<name>`, or the avatar's. Turns of the same user
-    /// that start from now on are offered them; an agent's toggles apply to them as to all tools. A client that
-    /// connects again under the same id is the same client: calls that it received and has not answered are sent
-    /// again.
+    /// Connects a page or app that runs tools itself: `client.<name>`, or the avatar's. Turns of the same
+    /// user that start afterwards are offered these tools; an agent's toggles apply to them as to all tools.
+    /// A client that reconnects under the same id is the same client: calls that it received and has not
+    /// answered are sent again.
     ///
     /// # Errors
-    /// Tools that cannot be declared; an id that no client can have.
+    /// Tools that cannot be declared; a reserved or invalid id.
     pub fn connect_client(
         &self,
         client_id: impl Into<String>,
@@ -171,10 +171,10 @@ impl Throughline {
         self.inner.clients.answer(&user, call, None, answer).await
     }
 
-    /// `upstream/model` taken apart, or a model's name where there is one upstream.
+    /// Resolves `upstream/model`, or a model's name alone if there is one upstream.
     ///
     /// # Errors
-    /// There is no such upstream, or there are several.
+    /// The upstream does not exist, or there are several.
     pub fn model_choice(&self, model: &str) -> Result<UpstreamChoice, Error> {
         self.plan().model_choice(model)
     }
@@ -202,7 +202,7 @@ impl Throughline {
     /// The voice of this name; without one, the only one or the one called `default`.
     ///
     /// # Errors
-    /// There is no such voice.
+    /// The voice does not exist.
     pub fn voice(&self, name: Option<&str>) -> Result<Arc<dyn Voice>, VoiceError> {
         let voice: Arc<dyn Voice> = voice::pick(&self.plan().audio.voices, name, "voice")?;
         Ok(voice)
@@ -211,7 +211,7 @@ impl Throughline {
     /// The ears of this name; without one, the only ones or those called `default`.
     ///
     /// # Errors
-    /// There are no such ears.
+    /// The ears do not exist.
     pub fn ears(&self, name: Option<&str>) -> Result<Arc<dyn Ears>, VoiceError> {
         let ears: Arc<dyn Ears> = voice::pick(&self.plan().audio.ears, name, "ears")?;
         Ok(ears)
@@ -274,7 +274,8 @@ impl Throughline {
         self.select_tools_for_user(&None, agent, mode, protocol)
     }
 
-    /// The same for one user of several: with the agents and the connected clients of that one.
+    /// As [`select_tools`](Self::select_tools), for one user of several: with that user's agents and
+    /// connected clients.
     ///
     /// # Errors
     /// As in [`select_tools`](Self::select_tools).
@@ -321,7 +322,7 @@ impl Throughline {
     /// As in [`ThroughlineBuilder::build`]; then nothing has changed.
     pub async fn reload(&self, settings: AppSettings) -> Result<ReloadReport, Error> {
         let inner = &self.inner;
-        // One after the other: two at once would start and stop each other's sources.
+        // Reloads are serial: two in parallel would start and stop each other's sources.
         let mut configured = inner.configured_sources.lock().await;
         let sources = settings.sources.sources(&inner.spawn_context, &inner.pins);
         let section = settings.tools.clone();
@@ -377,8 +378,8 @@ impl Throughline {
         unknown
     }
 
-    /// Rules that fit no tool there is, as (agent, what): most often a name that was written wrong. Worth a warning, and no
-    /// error: what may be about tools of a source that is not there yet is left out.
+    /// Rules that match no tool, as (agent, rule): most often a misspelled name. Worth a warning and not an
+    /// error. Rules that may be for tools of a source that is missing are left out.
     pub fn unmatched_rules(&self) -> Vec<(String, UnmatchedRule)> {
         let (plan, toolbox) = (self.plan(), self.toolbox());
         let mut unmatched = Vec::new();
@@ -435,8 +436,8 @@ impl Throughline {
         }
     }
 
-    /// Tells the application that a user's permanent approvals were changed in the store by something other than its
-    /// own turns: the next turn reads them again.
+    /// Notifies the application that a user's permanent approvals were changed in the store from outside its
+    /// turns: the next turn reads them again.
     pub fn invalidate_permanent_approvals(&self, user: Option<&str>) {
         self.inner.approval_stores.for_user(user).invalidate();
     }

@@ -13,7 +13,8 @@ use throughline_engine::{ExecutionMode, PolicyRule, RetryPolicy, StartRule, Turn
 use throughline_tools::process::SpawnContext;
 use throughline_wire::{DecodeLimits, ModelSettings};
 
-/// All of it. A turn keeps the plan that it began with; loading a configuration again makes a new one.
+/// Everything that a configuration and the builder determine. A turn keeps the plan that it began with;
+/// reloading the configuration makes a new one.
 #[derive(Clone)]
 pub(crate) struct AppPlan {
     pub(crate) upstreams: BTreeMap<String, Arc<UpstreamClient>>,
@@ -44,7 +45,7 @@ pub(crate) struct BuilderOverrides {
     pub(crate) limits: Option<TurnLimits>,
     pub(crate) decode_limits: Option<DecodeLimits>,
     pub(crate) retry: Option<RetryPolicy>,
-    /// In front of the agent's own rules.
+    /// Rules that precede those of the agent.
     pub(crate) policy: Vec<PolicyRule>,
     pub(crate) sampling: ModelSettings,
 }
@@ -136,7 +137,7 @@ impl AppPlan {
         Ok(plan)
     }
 
-    /// The same without it.
+    /// The plan without this upstream.
     pub(crate) fn without_upstream(&self, name: &str) -> Self {
         let mut plan = self.clone();
         plan.upstreams.remove(name);
@@ -151,7 +152,7 @@ impl AppPlan {
         })
     }
 
-    /// The models to call: the one that a turn wishes, or the agent's.
+    /// Models to call: the one that the turn requests, or those of the agent.
     pub(crate) fn models(
         &self,
         agent: &Agent,
@@ -179,8 +180,9 @@ impl AppPlan {
     }
 }
 
-/// `upstream/model`, or a model's name alone where there is one upstream. Models have slashes in their names too
-/// (`deepseek-ai/DeepSeek-V3`), so what is in front of the first one counts only if an upstream is called so.
+/// Resolves `upstream/model`, or a model's name alone if there is one upstream. Names of models contain
+/// slashes too (`deepseek-ai/DeepSeek-V3`), so the part before the first one counts only if it is the name of
+/// an upstream.
 fn choose_model<T>(text: &str, upstreams: &BTreeMap<String, T>) -> Result<UpstreamChoice, Error> {
     if let Some((upstream, model)) = text.split_once('/')
         && upstreams.contains_key(upstream)

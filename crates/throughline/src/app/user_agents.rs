@@ -8,10 +8,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
-/// By user (`None` = an application with one), then by name.
+/// Agents by user (`None` = an application with one user), then by name.
 type AgentsByUser = BTreeMap<Option<String>, BTreeMap<String, Arc<Agent>>>;
 
-/// All of them. A turn keeps the one that it began with.
+/// Agents that users have defined. A turn keeps the one that it began with.
 #[derive(Default)]
 pub(crate) struct UserAgents {
     // Changed by single steps, each of which leaves a whole map.

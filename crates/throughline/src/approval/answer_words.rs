@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use throughline_engine::ApprovalDecision;
 
-/// A yes and a no in each row. Whatever is in none of them is neither: a mistaken yes runs something, so each form of a
-/// yes is a row here, and no sentence is ever taken apart.
+/// A word for yes and one for no in each row. Any other text is neither: a mistaken yes runs a tool, so each
+/// accepted form is a row here, and sentences are never parsed.
 const YES_AND_NO: &[(&str, &str)] = &[
     ("yes", "no"),
     ("y", "n"),
@@ -33,15 +33,15 @@ const YES_AND_NO: &[(&str, &str)] = &[
     ("没问题", "不要"),
 ];
 
-/// Marks behind an answer that change nothing in it. A question mark is none of them, for `ok?` asks back; nor is what lets an
-/// answer trail off or be cut short, as `ok…`, `yes -` and `sure,` do.
+/// Punctuation after an answer that does not change it. The question mark is not included, for `ok?` is a
+/// question; neither are marks of an unfinished answer, as in `ok…`, `yes -` and `sure,`.
 const MARKS: &[char] = &['.', '!', '。', '｡', '~', '\u{203c}', '❗', '❕', '\u{fe0e}', '\u{fe0f}'];
 /// Marks that trail off where there are several.
 const SINGLE_MARKS: &[char] = &['.', '。', '｡', '~'];
 
-/// The decision of an answer that is a yes or a no and nothing else.
+/// The decision of an answer that consists of a yes or a no only.
 ///
-/// Case, width of the letters, white space, and stops and exclamation marks behind it do not count.
+/// Case, width of the letters, white space, and stops and exclamation marks after the word do not count.
 pub fn decision_in_words(text: &str) -> Option<ApprovalDecision> {
     let plain: String = text.chars().map(half_width).collect::<String>().to_lowercase();
     let plain = plain.trim();
@@ -50,7 +50,7 @@ pub fn decision_in_words(text: &str) -> Option<ApprovalDecision> {
     if marks.matches(SINGLE_MARKS).count() > 1 || answer.ends_with(',') {
         return None;
     }
-    // A comma between words is no more than a space.
+    // A comma between words counts as a space.
     let words: Vec<&str> = answer.split([' ', ',']).filter(|word| !word.is_empty()).collect();
     let words: Cow<'_, str> = match words.as_slice() {
         [word] => (*word).into(),
@@ -81,7 +81,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_word_of_the_table_decides_and_the_documents_list_the_same() {
+    fn yes_and_no_words_decide_and_match_the_documents() {
         let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/openai-clients.md");
         let page = std::fs::read_to_string(page).unwrap();
         let listed = |start: &str| -> Vec<String> {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_behind_a_word_changes_nothing_and_one_that_asks_or_trails_off_takes_the_yes() {
+    fn plain_punctuation_is_ignored_and_doubtful_is_rejected() {
         for mark in ["！", "。", "．", "～", ".", "!", "~", "！！", " 。\n", "\u{3000}", "‼\u{fe0f}", "❗️"]
         {
             for (word, decision) in [

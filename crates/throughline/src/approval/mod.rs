@@ -21,11 +21,11 @@ pub enum ApprovalMode {
     /// [`ThroughlineBuilder::on_approval`](crate::ThroughlineBuilder::on_approval). Without an answer a question expires as denied.
     #[default]
     Ask,
-    /// Everything is allowed beforehand.
+    /// Every call is approved in advance.
     AllowAll,
     /// Denies everything that would ask; the model receives the reason, and viewers see it.
     DenyAll {
-        /// For example "no user is available to ask".
+        /// Reason of the denial, for example "no user is available to ask".
         reason: String,
     },
 }
@@ -46,17 +46,17 @@ impl From<ApprovalMode> for ApprovalRule {
 pub struct ApprovalRequest {
     /// The key of the answer.
     pub approval_id: ApprovalId,
-    /// The call that asks.
+    /// Call that needs approval.
     pub call: CallId,
-    /// Its tool.
+    /// Tool of the call.
     pub tool: ToolName,
     /// Display name of the tool.
     pub title: String,
     /// Arguments of the call.
     pub arguments: Value,
-    /// The question in words.
+    /// Text of the question.
     pub question: String,
-    /// The rule that asks.
+    /// Rule that requires approval.
     pub rule: String,
     /// Hash of the arguments: an [`ApprovalResponse::for_arguments`] of it is refused if they have changed.
     pub arguments_hash: String,
@@ -96,8 +96,8 @@ pub struct ApprovalResponse {
     /// Hash of the arguments that were looked at; if they are others by now, the answer is refused with a `problem` of
     /// code `stale_answer`.
     pub arguments_hash: Option<String>,
-    /// With a denial: the turn stops as well. Its other calls are cancelled, the model is not asked again, and the turn
-    /// ends as `cancelled`. Without a denial it means nothing.
+    /// Also stops the turn, on a denial: its other calls are cancelled, no further model call is made, and
+    /// the turn ends as `cancelled`. Ignored without a denial.
     pub stop: bool,
 }
 
@@ -112,17 +112,17 @@ impl ApprovalResponse {
         Self::from_decision(ApprovalDecision::Deny, Some(reason.into()))
     }
 
-    /// A decision and nothing else.
+    /// A decision without further settings.
     pub fn from_decision(decision: ApprovalDecision, reason: Option<String>) -> Self {
         Self { decision, reason, arguments: None, remember: None, arguments_hash: None, stop: false }
     }
 
-    /// Do not run it, and stop the turn. The model receives the reason, if there is one, in the next turn.
+    /// Denies the call, and stops the turn. The model receives the reason, if any, in the next turn.
     pub fn deny_and_stop(reason: Option<String>) -> Self {
         Self { stop: true, ..Self::from_decision(ApprovalDecision::Deny, reason) }
     }
 
-    /// With other arguments than the model's.
+    /// Approves with other arguments than the model's.
     #[must_use]
     pub fn with_arguments(mut self, arguments: Value) -> Self {
         self.arguments = Some(arguments);
@@ -136,7 +136,7 @@ impl ApprovalResponse {
         self
     }
 
-    /// Only for the arguments with this hash.
+    /// Restricts the answer to arguments with this hash.
     #[must_use]
     pub fn for_arguments(mut self, hash: impl Into<String>) -> Self {
         self.arguments_hash = Some(hash.into());
@@ -148,7 +148,7 @@ impl ApprovalResponse {
         self.stop && self.decision == ApprovalDecision::Deny
     }
 
-    /// The same to a question that a running tool asks: what is filled in comes as arguments.
+    /// The same answer for an elicitation of a running tool: the fields of the form come from `arguments`.
     pub(crate) fn into_tool_answer(self) -> ToolAnswer {
         match self.decision {
             ApprovalDecision::Approve => ToolAnswer::Accept { content: self.arguments },
@@ -156,8 +156,8 @@ impl ApprovalResponse {
         }
     }
 
-    /// With what was left out of a running tool's form filled in from its `schema`, as the tool gets it. One that does not fit stays
-    /// as it is, and so does an answer to a question without a form.
+    /// Fills fields that are missing in the form of a running tool from its `schema`, as the tool receives
+    /// it. Content that does not fit, and an answer to a question without a form, stay unchanged.
     #[must_use]
     pub fn completed(self, schema: Option<&Value>) -> Self {
         let Some(schema) = schema else { return self };

@@ -7,13 +7,13 @@ use throughline_engine::{ApprovalDecision, QuestionResolution};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "somebody else may have answered, or time has"]
 pub enum ApprovalOutcome {
-    /// It is the answer, and in the log.
+    /// The answer was accepted and is in the log.
     Resolved,
     /// The question has not been asked yet; this answer will be used as soon as it is.
     Queued,
-    /// The same had been answered before.
+    /// The same answer had been given before.
     AlreadyResolved,
-    /// Something else had been answered before.
+    /// A different answer had been given before.
     Conflict,
     /// The question closed unanswered: it timed out, or its call was cancelled.
     Expired,
@@ -22,7 +22,7 @@ pub enum ApprovalOutcome {
         /// The fields at fault and the reason.
         message: String,
     },
-    /// The turn has not asked such a question.
+    /// The turn has no such question.
     Unknown,
     /// The turn is over.
     TurnEnded,
@@ -37,7 +37,7 @@ impl ApprovalOutcome {
         }
         let same_content = match (&answer.arguments, &resolution.content) {
             (Some(wanted), Some(given)) => wanted == given,
-            // Arguments that equal those that were asked about are no change.
+            // Arguments equal to those of the request are no change.
             (Some(_), None) => true,
             (None, given) => given.as_ref().is_none_or(serde_json::Value::is_null),
         };

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_engine::RememberedDecision;
 use throughline_tools::private_file::{PrivateFile, PrivateFileError, VersionedDocument};
 
-/// Largest file that is read, in bytes: what is larger was not written by us.
+/// Largest file that is read, in bytes: a larger one was not written by this program.
 pub const APPROVALS_FILE_BYTES_MAX: u64 = 16 << 20;
 /// Largest number of stored approvals; one more replaces the oldest.
 pub const STORED_APPROVALS_MAX: usize = 1_000;
@@ -25,36 +25,37 @@ pub struct StoredApproval {
     pub number: u64,
     /// Time of the answer, in milliseconds since 1970.
     pub at_ms: i64,
-    /// The answer, and what it is bound to.
+    /// The answer, with the call that it applies to.
     pub answer: RememberedDecision,
 }
 
 /// Store of permanent approvals. Its methods may block their thread on a file.
 pub trait ApprovalStore: Send + Sync + fmt::Debug {
-    /// All of them, oldest first.
+    /// Returns all stored approvals, oldest first.
     ///
     /// # Errors
-    /// They cannot be read. A turn is not begun then: a denial among them might be forgotten.
+    /// They cannot be read. The turn does not start then, since a stored denial might be missed.
     fn all(&self) -> Result<Vec<StoredApproval>, ApprovalStoreError>;
 
-    /// The same where nothing has to be waited for, so that a turn can begin at once; `None` = ask for [`all`](Self::all).
+    /// Returns all approvals if that needs no waiting, so that a turn can start immediately; `None` = call
+    /// [`all`](Self::all).
     fn cached(&self) -> Option<Vec<StoredApproval>> {
         None
     }
 
-    /// The data were changed by somebody else: anything cached is out of date.
+    /// Discards cached data: the store was changed by another program.
     fn invalidate(&self) {}
 
-    /// Keeps one more. One that says the same about the same is replaced.
+    /// Stores an approval. It replaces one about the same calls.
     ///
     /// # Errors
     /// It cannot be written.
     fn save(&self, answer: RememberedDecision, at_ms: i64) -> Result<(), ApprovalStoreError>;
 
-    /// Takes one back; `None` = there is none of that number.
+    /// Removes the approval of this number; `None` if none has it.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The change cannot be written.
     fn remove(&self, number: u64) -> Result<Option<StoredApproval>, ApprovalStoreError>;
 }
 
@@ -64,7 +65,7 @@ pub trait ApprovalStores: Send + Sync + fmt::Debug {
     fn for_user(&self, user: Option<&str>) -> Arc<dyn ApprovalStore>;
 }
 
-/// One store for every user: for programs with one user.
+/// One store for all users: for programs with a single user.
 #[derive(Debug)]
 pub(crate) struct SharedApprovalStore(pub Arc<dyn ApprovalStore>);
 
@@ -92,7 +93,7 @@ impl ApprovalStores for InMemoryApprovalStores {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApprovalStoreError {
-    /// The file system says no.
+    /// The file cannot be read or written.
     #[error("remembered answers cannot be kept in {}: {why}", path.display())]
     File {
         /// Path of the file.
@@ -100,13 +101,13 @@ pub enum ApprovalStoreError {
         /// The operating system's error.
         why: String,
     },
-    /// They are not in a file, and what they are in says no.
+    /// A store other than a file failed.
     #[error("remembered answers cannot be kept: {why}")]
     Store {
         /// The store's error.
         why: String,
     },
-    /// One of them cannot be read. It may be a denial, so nothing is decided without it.
+    /// An entry cannot be read. It may be a denial, so nothing is decided without it.
     #[error("the remembered answer {number} cannot be read: {why}")]
     Unreadable {
         /// The number that is not there.
@@ -114,7 +115,7 @@ pub enum ApprovalStoreError {
         /// The mistake.
         why: String,
     },
-    /// It is no such file, or one of a later version.
+    /// The file has another format, or the format of a later version.
     #[error("{} is not a file of remembered answers: {why}; mend it, or remove it to be asked again", path.display())]
     Format {
         /// Path of the file.
@@ -148,7 +149,7 @@ impl VersionedDocument for ApprovalsDocument {
 
 impl ApprovalsDocument {
     fn insert(&mut self, answer: RememberedDecision, at_ms: i64) {
-        // What was said about the same calls before holds no more, whatever it was.
+        // A new decision replaces every earlier one about the same calls.
         self.answers.retain(|stored| !stored.answer.is_about_same_calls(&answer));
         let surplus = (self.answers.len() + 1).saturating_sub(STORED_APPROVALS_MAX);
         self.answers.drain(..surplus);
@@ -211,10 +212,10 @@ impl FileApprovalStore {
         Self { file: PrivateFile::at(path, APPROVALS_FILE_BYTES_MAX) }
     }
 
-    /// Removes the file, for one whose answers are elsewhere now.
+    /// Removes the file, after its answers have moved to another store.
     ///
     /// # Errors
-    /// The file system says no. One that is not there is removed.
+    /// The file cannot be removed. A missing file counts as removed.
     pub fn delete(&self) -> Result<(), ApprovalStoreError> {
         match std::fs::remove_file(self.file.path()) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

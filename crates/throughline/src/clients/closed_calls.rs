@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_ends_are_remembered_and_whose_they_were() {
+    fn closed_calls_are_remembered_per_user_and_bounded() {
         let (ada, eve) = (Some("ada".to_owned()), Some("eve".to_owned()));
         let mut ended = ClosedCalls::default();
         ended.add("late".into(), ada.clone(), ClientAnswerResult::TooLate);

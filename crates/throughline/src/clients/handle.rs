@@ -51,17 +51,17 @@ pub struct ClientHandle {
 #[serde(tag = "op", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ClientEvent {
-    /// It is asked to run a call. After a lost connection or a restart it may be asked once more: by `call` and `attempt` it
-    /// knows whether it has run it.
+    /// A call for the client to run. After a lost connection or a restart it may arrive again: `call` and
+    /// `attempt` tell whether the client has already run it.
     Call(IncomingCall),
-    /// A call is no longer wanted. It may still answer, with what truthfully became of it.
+    /// A call was cancelled. The client may still answer with its actual outcome.
     Cancelled {
         /// The call.
         call: CallId,
     },
 }
 
-/// A call that a client is asked to run.
+/// A call that a client has to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct IncomingCall {
     /// The turn it belongs to.
@@ -72,7 +72,7 @@ pub struct IncomingCall {
     pub attempt: u32,
     /// The client's tool.
     pub tool: ToolName,
-    /// With what; it fits the tool's schema.
+    /// Arguments of the call; they fit the tool's schema.
     pub arguments: Value,
     /// Deadline of the answer, in milliseconds since 1970.
     pub until: UnixMillis,
@@ -98,8 +98,8 @@ impl ClientHandle {
         self.incoming.recv().await
     }
 
-    /// Replaces the client's tools. Turns that start from now on are offered these. In turns that are running, a call of one that
-    /// was withdrawn ends as `no_viewer`, and a call of one that was redefined asks a person.
+    /// Replaces the client's tools. Turns that start afterwards are offered the new ones. In running turns a
+    /// call of a withdrawn tool ends as `no_viewer`, and a call of a redefined tool asks a person.
     ///
     /// # Errors
     /// The tools that cannot be declared; the previous declaration stays in effect.

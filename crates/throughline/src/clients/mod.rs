@@ -1,4 +1,4 @@
-//! Connected pages and apps that run tools of their own: declarations, calls and answers.
+//! Connected pages and apps that run tools: declarations, calls and answers.
 //!
 //! A client belongs to one user: its tools are offered in that user's turns only, and only that user may answer for
 //! it. The turn machine decides which answer is first and in time; this module only routes.
@@ -45,7 +45,7 @@ struct ClientRegistryInner {
 
 #[derive(Default)]
 struct ClientRegistryState {
-    /// By user and id: what two users call their clients is nothing to each other.
+    /// Clients by user and id: equal ids of two users are different clients.
     clients: BTreeMap<(ClientOwner, String), ConnectedClient>,
     /// Running turns: owner and command channel.
     turns: HashMap<TurnId, (ClientOwner, CommandSender)>,
@@ -53,9 +53,9 @@ struct ClientRegistryState {
     open_calls: HashMap<CallId, OfferedCall>,
     /// Recently closed calls, with how they ended.
     closed_calls: ClosedCalls,
-    /// Counts connections: a later one comes before an earlier one.
+    /// Number of connections so far: a later connection takes precedence over an earlier one.
     connections: u64,
-    /// Counts changes of what is declared.
+    /// Number of changes of declared tools.
     revision: watch::Sender<u64>,
     merged: Option<MergedRegistry>,
 }
@@ -63,7 +63,7 @@ struct ClientRegistryState {
 struct ConnectedClient {
     declared: DeclaredTools,
     connection: ClientConnection,
-    /// Its last connection's number.
+    /// Number of the client's latest connection.
     connection_seq: u64,
 }
 
@@ -76,17 +76,18 @@ enum ClientConnection {
 struct OfferedCall {
     /// Owner and id of the client.
     client: (ClientOwner, String),
-    /// The tool for which it was offered; `None` = it is sent to nobody: who asked for the turn runs it.
+    /// Definition under which the tool was offered; `None` = the call is not sent to a client: the requester
+    /// of the turn runs it.
     definition: Option<OfferedDefinition>,
     /// The connection that it was last sent to; 0 = none.
     sent_to: u64,
-    /// It is not wanted any more: whoever has it may still answer.
+    /// The call was cancelled. The client that received it may still answer.
     is_cancelled: bool,
     commands: CommandSender,
     call: IncomingCall,
 }
 
-/// The definition for which a call was offered. What was meant for one is not run with another.
+/// The definition for which a call was offered. A call is not run under another definition.
 enum OfferedDefinition {
     Declared(ClientToolSpec),
     /// An earlier process offered it: its fingerprint under a name at upstreams, with what clients take from these tools.
@@ -142,7 +143,7 @@ impl ClientRegistry {
         state
     }
 
-    /// A client connects, or comes back: calls that are still open for it are offered once more.
+    /// Connects a client, or reconnects it: calls that are still open for it are offered again.
     pub(crate) fn connect(
         &self,
         client_id: String,
@@ -154,7 +155,8 @@ impl ClientRegistry {
             return Err(ClientError::Reserved { client_id });
         }
         let mut state = self.state();
-        // Unbounded is bounded here: there are no more events than calls, and those have their own limits.
+        // The number of events is bounded although the channel is not: there are no more events than calls,
+        // and those have limits.
         let (events, incoming) = mpsc::unbounded_channel();
         state.connections += 1;
         let connection_seq = state.connections;
@@ -193,7 +195,7 @@ impl ClientRegistry {
 
     fn disconnect(&self, id: &(ClientOwner, String), connection_seq: u64) {
         let mut state = self.state();
-        // A later connection of the same client is not this one's to end.
+        // A later connection of the same client is not ended by this one.
         if let Some(client) =
             state.clients.get_mut(id).filter(|client| client.connection_seq == connection_seq)
         {
@@ -239,7 +241,7 @@ impl ClientRegistry {
         newest.map(|((_, client_id), _)| client_id.clone())
     }
 
-    /// Somebody answers for a client.
+    /// Answers a call in a client's name.
     pub(crate) async fn answer(
         &self,
         user: &ClientOwner,
@@ -250,7 +252,7 @@ impl ClientRegistry {
         let commands = {
             let state = self.state();
             match state.open_calls.get(call) {
-                // Whoever reads the log may know of a call a moment before it has been offered here.
+                // A reader of the log may know of a call a moment before it has been offered here.
                 None => match (state.closed_calls.lookup(call, user), state.turn_of(call)) {
                     (ClientAnswerResult::Unknown, Some((owner, _))) if owner != user => {
                         return ClientAnswerResult::WrongUser;
@@ -264,7 +266,7 @@ impl ClientRegistry {
         };
         let call = call.clone();
         let answered = commands.ask(|reply| TurnCommand::ClientAnswer { call, attempt, answer, reply });
-        // The turn went away without a word: nothing was taken.
+        // The turn ended without a reply: the answer was not accepted.
         answered.await.unwrap_or(ClientAnswerResult::AlreadyClosed)
     }
 }
@@ -314,7 +316,7 @@ impl ClientRegistryState {
             let (spec, definition) = (declared.spec(&open.call.tool), open.definition.as_ref());
             if spec.zip(definition).is_some_and(|(spec, definition)| definition.is(spec)) {
                 open.sent_to = *connection_seq;
-                // A client that has just gone will be asked again when it comes back.
+                // A client that has just disconnected receives the call again when it reconnects.
                 let _ = events.send(ClientEvent::Call(open.call.clone()));
             }
         }
@@ -323,7 +325,7 @@ impl ClientRegistryState {
     fn notify(&self, id: &(ClientOwner, String), event: ClientEvent) {
         if let Some(ConnectedClient { connection: ClientConnection::Open(events), .. }) = self.clients.get(id)
         {
-            // A client that has just gone will be asked again when it comes back.
+            // A client that has just disconnected receives its open calls again when it reconnects.
             let _ = events.send(event);
         }
     }

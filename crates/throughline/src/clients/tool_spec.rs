@@ -17,7 +17,7 @@ pub const CLIENT_TOOLS_MAX: usize = 128;
 pub struct ClientToolSpec {
     /// `client.<name>`, or one of the avatar's: `live2d.<name>`.
     pub name: ToolName,
-    /// For people, on the card. Default: the name.
+    /// Title for people, shown on the card. Default: the name.
     #[serde(default)]
     pub title: Option<String>,
     /// Purpose and usage, for the model.
@@ -50,13 +50,13 @@ pub enum ClientError {
     /// A tool that cannot be registered: its name, its schema, twice.
     #[error(transparent)]
     Tool(#[from] RegistryError),
-    /// Too many.
+    /// The client declares too many tools.
     #[error("{count} tools are too many; a client may declare {CLIENT_TOOLS_MAX}")]
     TooMany {
-        /// So many.
+        /// Number of declared tools.
         count: usize,
     },
-    /// No client can be called so.
+    /// The id is reserved.
     #[error("no client can be called `{client_id}`; choose another id")]
     Reserved {
         /// The id.
@@ -88,7 +88,8 @@ impl DeclaredTools {
         self.spec(name).is_some()
     }
 
-    /// As tools. What the client leaves open is taken from the tool of the same name, if there is one that clients run.
+    /// The declared tools. Fields that the client leaves out come from the tool of the same name, if clients
+    /// run that one.
     pub(super) fn tools(&self, base: &ToolRegistry) -> Vec<Arc<dyn Tool>> {
         self.0.iter().map(|tool| tool.to_tool(base)).collect()
     }
@@ -99,7 +100,7 @@ impl DeclaredTools {
 }
 
 impl ClientToolSpec {
-    /// A tool of this name; everything else is left open.
+    /// A tool of this name, with all other fields open.
     pub fn new(name: impl Into<ToolName>) -> Self {
         let name = name.into();
         Self {

@@ -20,9 +20,9 @@ const BACK_WITHIN_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 
 /// A tool that was offered for a client, as it is now.
 pub(crate) enum TurnClientTool {
-    /// Its client is gone, or declares it no more.
+    /// The client has disconnected, or no longer declares the tool.
     Withdrawn,
-    /// Its client is expected back: it has not had the time of grace since a restart.
+    /// The client may still reconnect: its grace period after the restart has not passed.
     Away {
         /// The rest of that time, in milliseconds.
         within_ms: i64,
@@ -39,7 +39,7 @@ pub(crate) enum CallOffer {
     Redefined,
 }
 
-/// The clients as one turn sees them. Dropping it takes back everything that the turn still offers.
+/// The clients as one turn sees them. Dropping it withdraws every call that the turn still offers.
 pub(crate) struct TurnClients {
     clients: ClientRegistry,
     turn: TurnId,
@@ -49,7 +49,7 @@ pub(crate) struct TurnClients {
     offered: BTreeMap<ToolName, (String, WireName)>,
     /// The tools without those of clients.
     base: RegistryProvider,
-    /// Another process began the turn: its clients have until then to connect to this one.
+    /// Deadline for clients to reconnect to this process, if another process began the turn.
     back_by: Option<Instant>,
     changes: watch::Receiver<u64>,
 }
@@ -82,8 +82,8 @@ impl TurnClients {
         &self.turn
     }
 
-    /// A tool that was offered for a client, as that client declares it now, whatever others of the user have declared since.
-    /// `None` = it is no client's.
+    /// A tool that was offered for a client, as that client declares it now, regardless of declarations by
+    /// the user's other clients. `None` if the tool belongs to no client.
     pub(crate) fn tool(&self, name: &ToolName) -> Option<TurnClientTool> {
         let (client_id, wire_name) = self.offered.get(name)?;
         let spec = {
@@ -121,8 +121,9 @@ impl TurnClients {
         state.clients.get(&(self.user.clone(), client_id.to_owned()))?.declared.spec(tool)
     }
 
-    /// Offers a call to its client, at once or when it comes back. `spec`: the tool with which it was looked at; if the client
-    /// declares it otherwise by now, nothing is offered. `None` = who asked for the turn runs it.
+    /// Offers a call to its client, immediately or when it reconnects. `spec` is the declaration that was
+    /// checked; if the client's declaration differs by now, nothing is offered. `None` = the requester of the
+    /// turn runs the call.
     pub(crate) fn offer_call(
         &self,
         (client_id, call): (&str, IncomingCall),
@@ -177,7 +178,8 @@ impl TurnClients {
             if let Some(open) = state.open_calls.remove(call) {
                 let closed_as = match result.status {
                     CallStatus::TimedOut | CallStatus::Unknown => {
-                        // It is too late to ask the client to stop; it should know that nobody waits any more.
+                        // It is too late to stop the client; the event tells it that the turn no longer
+                        // waits.
                         state.notify(&open.client, ClientEvent::Cancelled { call: call.clone() });
                         ClientAnswerResult::TooLate
                     }

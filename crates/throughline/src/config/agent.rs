@@ -21,7 +21,7 @@ use throughline_tools::ToolToggle;
 /// Longest name of an agent, in characters.
 pub const AGENT_NAME_CHARS_MAX: usize = 64;
 
-/// One mistake in a value, and at which field.
+/// One mistake in a value, with the field that has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
 pub struct FieldError {
     /// The field: `tool_call.max_iterations`, `policy[0].decide`, `tool_call.tool_toggles."files.read"`. Empty = the whole.
@@ -71,7 +71,7 @@ pub(crate) fn agent_from_settings(
         let text = model.get_ref().as_str();
         let wanted = match text {
             DEMO => DEMO,
-            // What is no `upstream/model` at all is told by whoever reads it below.
+            // A text that is no `upstream/model` is reported by the parser below.
             _ => match text.split_once('/') {
                 Some((upstream, _)) => upstream,
                 None => continue,
@@ -87,7 +87,7 @@ pub(crate) fn agent_from_settings(
             }
         }
     }
-    // What the environment and flags say holds for the agents of the file.
+    // Environment and flags apply to the agents of the file.
     let (environment, flags) = (EnvVars::new(), ConfigFlags::default());
     resolve_agent(&file, &environment, &flags, name, section, upstreams.clone())
         .map_err(|error| toml.field_error(&error, upstreams))
@@ -120,7 +120,7 @@ fn check_prompt(prompt: &str) -> Result<(), FieldError> {
 /// The section's name in the text that is made of a value; the agent's own may need quoting.
 const AGENT: &str = "it";
 
-/// A value written as the file would have it, and where each field stands in it.
+/// A value written as TOML, with the position of each field.
 #[derive(Default)]
 struct SettingsToml {
     text: String,
@@ -178,7 +178,7 @@ impl SettingsToml {
                 self.text.push(']');
             }
             Value::Object(members) => {
-                // A member that is null is one that is not said; what goes to the upstream as it is cannot be left out.
+                // A null member counts as absent; fields that are sent to the upstream unchanged may be null.
                 let is_set = |value: &Value| !value.is_null() || is_extra_path(path);
                 self.text.push('{');
                 for (at, (key, value)) in members.iter().filter(|(_, value)| is_set(value)).enumerate() {
@@ -298,12 +298,12 @@ impl Agent {
     /// Default settings of an agent under these global limits: every field that has a default.
     pub(crate) fn default_settings(limits: TurnLimits) -> Value {
         let mut default_agent = Agent::new("", Vec::new());
-        // An agent that is written has tools only if it says so.
+        // A stored agent has tools only if it enables them.
         default_agent.tool_call.tools = ToolToggle::Off;
         let mut settings = default_agent.to_settings();
         let mut limits = json!(limits);
         if let Value::Object(limits) = &mut limits {
-            // `tool_call.max_iterations` says it.
+            // `tool_call.max_iterations` sets it.
             limits.remove("iterations_max");
         }
         settings["limits"] = limits;
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn each_mistake_is_told_at_its_field() {
+    fn invalid_agent_settings_name_their_field() {
         let with = |key: &str, value: Value| {
             let mut settings = json!({"model": "mine/m"});
             settings[key] = value;
@@ -390,7 +390,7 @@ mod tests {
         check(with("limits", json!({"approval_ms_max": u64::MAX})), "limits.approval_ms_max", "too large");
         check(with("extra", json!({"a": {"b": null}})), "extra.a.b", "null means nothing here");
         check(with("fallback", json!([null])), "fallback[0]", "null means nothing here");
-        // What belongs to whoever runs the server is no field of an agent at all.
+        // Settings of the operator are not fields of an agent.
         for foreign in
             ["upstreams", "mcp", "commands", "http_tools", "vcp_plugins", "tools", "roots", "base_url"]
         {
@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_part_of_an_address() {
+    fn invalid_agent_names_are_rejected() {
         for name in ["", ".", "..", "a/b", "a b", "a\nb", &"x".repeat(65)] {
             let error = agent_from_settings(name, &json!({"model": "mine/m"}), &upstreams()).unwrap_err();
             assert_eq!(error.path, "name");
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_agent_says_of_itself_makes_it_again() {
+    fn agent_settings_round_trip() {
         let settings = json!({
             "model": "mine/a/b", "fallback": ["demo"], "mode": "text",
             "prompt": "You are \"{{ agent }}\".\n\tTools:\n{{ tools }}\u{7f}",
@@ -438,14 +438,14 @@ mod tests {
         assert_eq!(said["fallback"], json!(["demo"]));
         assert_eq!(said["limits"], json!({"calls_per_turn_max": 3}));
         assert_eq!(said["on_interrupted"], "end");
-        // Nothing said = the defaults, and those say themselves as well.
+        // An agent without settings has the defaults, and these can be read back.
         let plain = read(json!({"model": "demo", "prompt": null})).unwrap().to_settings();
         assert_eq!(read(plain.clone()).unwrap().to_settings(), plain);
         assert_eq!(plain["tool_call"]["enabled"], false);
     }
 
     #[test]
-    fn the_defaults_are_those_of_an_agent_that_says_nothing() {
+    fn default_settings_equal_those_of_a_minimal_agent() {
         let defaults = Agent::default_settings(TurnLimits { calls_per_turn_max: 7, ..TurnLimits::default() });
         let default_agent = read(json!({"model": "demo"})).unwrap().to_settings();
         for (field, value) in default_agent.as_object().unwrap() {

@@ -13,9 +13,9 @@ pub enum ConfigLocation {
     File {
         /// The file's name as it was given.
         file: String,
-        /// From 1.
+        /// Line of the mistake, from 1.
         line: usize,
-        /// In characters, from 1.
+        /// Column of the mistake in characters, from 1.
         column: usize,
         /// The line itself.
         text: String,
@@ -29,7 +29,7 @@ pub enum ConfigLocation {
     },
     /// An environment variable.
     Environment {
-        /// Its name.
+        /// Name of the variable.
         variable: String,
     },
     /// A flag of the command, or a call of the library.
@@ -39,13 +39,13 @@ pub enum ConfigLocation {
     },
 }
 
-/// One mistake in the configuration. Displays like a compiler error: message, location, the line with a caret under
-/// the position, and what would be valid.
+/// One mistake in the configuration. Displays like a compiler error: message, location, the line with a caret
+/// under the position, and the valid values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigError {
     /// The mistake.
     pub message: String,
-    /// Its location.
+    /// Location of the mistake.
     pub location: ConfigLocation,
     /// Remedy, if known.
     pub help: Option<String>,
@@ -171,7 +171,7 @@ impl ConfigError {
         with_hint(error, source, span)
     }
 
-    /// The error with the texts in quotes behind its position left out: one of them may be a key.
+    /// The error without the quoted texts that follow its position: one of them may be a key.
     pub(crate) fn without_values(mut self) -> Self {
         if let ConfigLocation::File { column, text, width, .. } = &mut self.location {
             let before: String = text.chars().take(*column - 1).collect();

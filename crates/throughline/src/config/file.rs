@@ -66,11 +66,11 @@ pub struct ConfigFile {
     pub vcp_plugins: VcpPlugins,
     /// The tool `web.search`.
     pub web_search: Option<WebSearchSettings>,
-    /// Engines that speak, by name.
+    /// Speech engines, by name.
     pub voices: BTreeMap<String, Spanned<VoiceSection>>,
-    /// Engines that write down what they hear, by name.
+    /// Transcription engines, by name.
     pub ears: BTreeMap<String, Spanned<EarsSection>>,
-    /// `throughline serve`: where it listens, who may come in, what it bears.
+    /// `throughline serve`: address, authentication and limits.
     pub server: ServerSection,
     /// Storage settings.
     pub store: StoreSection,
@@ -143,8 +143,8 @@ impl ConfigFile {
         }
     }
 
-    /// An error at a key of a section whose settings know their keys and not where these stand; at the section if the key
-    /// has no line of its own there.
+    /// An error at a key of a section whose settings do not record positions; at the section if the key is
+    /// not on a line of its own.
     pub(crate) fn error_at_key<T>(
         &self,
         section: &Spanned<T>,
@@ -156,7 +156,7 @@ impl ConfigFile {
         ConfigError::in_file(file, text, span, message)
     }
 
-    /// An error at the value of this path; for the file as a whole if nothing stands there.
+    /// An error at the value of this path; for the file as a whole if the path does not occur in it.
     pub(crate) fn error_at_path(&self, path: &[&str], message: impl Into<String>) -> ConfigError {
         let ConfigSource { file, text } = &self.source;
         match hints::value_span(text, path) {
@@ -170,7 +170,7 @@ impl ConfigFile {
     }
 }
 
-/// Position of a key of the section that starts at `start`, if it has a line of its own.
+/// Position of a key of the section that starts at `start`, if it begins a line.
 fn find_key(text: &str, start: usize, key: &str) -> Option<std::ops::Range<usize>> {
     let mut at = text.get(..start)?.rfind('\n').map_or(0, |newline| newline + 1);
     for (position, line) in text[at..].split_inclusive('\n').enumerate() {
@@ -187,7 +187,7 @@ fn find_key(text: &str, start: usize, key: &str) -> Option<std::ops::Range<usize
     None
 }
 
-/// `[upstreams.NAME]`: either `known`, or `dialect` and `base_url`; the rest changes what `known` says.
+/// `[upstreams.NAME]`: either `known`, or `dialect` and `base_url`; other keys override those of `known`.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UpstreamSection {
@@ -218,7 +218,7 @@ pub struct UpstreamSection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum OnOff {
-    /// On.
+    /// The feature is on.
     On,
     /// Off.
     Off,
@@ -228,13 +228,13 @@ pub enum OnOff {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TimeoutsSection {
-    /// To connect.
+    /// Limit for connecting.
     pub connect_ms: Option<u64>,
-    /// From the request to the first byte of the body.
+    /// Limit from the request to the first byte of the body.
     pub first_byte_ms: Option<u64>,
     /// Between two pieces of the body.
     pub idle_ms: Option<u64>,
-    /// For everything.
+    /// Limit for the whole call.
     pub total_ms: Option<u64>,
 }
 
@@ -304,7 +304,7 @@ impl ProfileSection {
             eager_arguments: self.eager_arguments.unwrap_or(base.eager_arguments),
             prompt_cache_key: self.prompt_cache_key.unwrap_or(base.prompt_cache_key),
             tool_schemas: self.tool_schemas.unwrap_or(base.tool_schemas),
-            // Zero takes back the limit of a known upstream.
+            // Zero removes the limit of a known upstream.
             tools_max: self.tools_max.map_or(base.tools_max, |most| Some(most).filter(|most| *most > 0)),
             refused_tools: base.refused_tools,
             user_after_tool: self.user_after_tool.unwrap_or(base.user_after_tool),
@@ -349,10 +349,12 @@ pub struct AgentSection {
     /// that matches decides; without one the tool's effect does.
     #[serde(default)]
     pub policy: Vec<Spanned<PolicyRule>>,
-    /// Permissions in one word: `read_only`, `workspace` or `everything`, as rules after those of `policy`. Default none.
+    /// Permission preset: `read_only`, `workspace` or `everything`, as rules after those of `policy`. Default
+    /// none.
     #[serde(default)]
     pub permissions: Option<PermissionPreset>,
-    /// Rules about what people are shown and what the model is told: `[[agents.NAME.text_rules]]`, in their order.
+    /// Rules that rewrite the text shown to people or sent to the model: `[[agents.NAME.text_rules]]`, in
+    /// order of application.
     #[serde(default)]
     pub text_rules: Vec<Spanned<TextRuleSettings>>,
     /// Limits on a model that repeats itself without progress.
@@ -377,10 +379,10 @@ fn goes_on() -> OnInterrupted {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ToolCallSection {
-    /// On if the agent has tools. Default false.
+    /// Enables tools for the agent. Default false.
     pub enabled: bool,
     /// `auto`: calls run as the rules allow; `manual`: each waits for a person, without expiry. Default auto.
-    // A text, since it was called differently once and the error should say where that has moved.
+    // A string, so that the error for a former value can name the setting that replaced it.
     pub mode: Option<Spanned<String>>,
     /// A group or one method, on or off; the more exact name wins. Default none.
     pub tool_toggles: BTreeMap<String, bool>,
@@ -388,9 +390,9 @@ pub struct ToolCallSection {
     pub default_tool_enabled: bool,
     /// Steps with calls in a turn. Default 5.
     pub max_iterations: u32,
-    /// Time limit of a tool that has none of its own, in milliseconds. Default 30,000.
+    /// Time limit of a tool that sets none, in milliseconds. Default 30,000.
     pub timeout_ms: u64,
-    /// Asks before every call, whatever its effect. Default false.
+    /// Asks before every call, regardless of its effect. Default false.
     pub require_confirmation: bool,
     /// Runs the calls of a step in parallel. Default false.
     pub parallel_execution: bool,
@@ -432,7 +434,7 @@ pub struct LimitsSection {
     pub retry: RetryPolicy,
 }
 
-/// `[user]`: what templates know about the person. Nothing of it is sent anywhere unless a template says so.
+/// `[user]`: values for templates. They are sent only if a template uses them.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct UserSection {
@@ -449,7 +451,7 @@ pub struct ToolsSection {
     /// Longest time that the first turn waits for sources of tools, in milliseconds. Default 10,000
     /// ([`SOURCES_WAIT_MAX`](crate::SOURCES_WAIT_MAX)).
     pub wait_ms: Option<u64>,
-    /// The user whose rights programs of tools have (commands, MCP servers that are started, plugins): a name of
+    /// User that runs programs of tools (commands, MCP servers that are started, plugins): a name of
     /// `/etc/passwd` or a number. Default: ours. Only root can become another one.
     pub run_as: Option<String>,
     /// Control groups for programs of `throughline serve`: `auto` (default: where one was delegated), `off`, or the folder of
@@ -475,13 +477,13 @@ pub struct FilesSection {
 pub struct HttpSection {
     /// Ports that may be dialled, on top of 80 and 443. Private addresses never are.
     pub ports: Vec<u16>,
-    /// Hosts that are gone to unasked: `docs.rs`, `*.example.org` (all below it), `*` (all there are). Others ask once in a
-    /// conversation, unless a person named them there.
+    /// Hosts that are fetched without asking: `docs.rs`, `*.example.org` (all subdomains), `*` (all hosts).
+    /// Other hosts ask once per conversation, unless a person named them there.
     #[serde(deserialize_with = "host_patterns")]
     pub hosts: Vec<String>,
 }
 
-/// An address in their place would match nothing.
+/// Rejects addresses, which would match no host.
 fn host_patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let patterns = Vec::<String>::deserialize(deserializer)?;
     let is_host_char = |c: char| !c.is_whitespace() && !"/:@*?#[]\\".contains(c);

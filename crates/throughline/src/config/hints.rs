@@ -66,7 +66,7 @@ pub(crate) fn value_span(text: &str, path: &[&str]) -> Option<Range<usize>> {
     find(table, last).map(Spanned::span)
 }
 
-/// Name of the agent in the file whose model stands here.
+/// Name of the agent in the file whose model is at this position.
 pub(crate) fn agent_with_model_at(text: &str, model: Range<usize>) -> Option<String> {
     let document = DeTable::parse(text).ok()?;
     let DeValue::Table(agents) = find(document.get_ref(), "agents")?.get_ref() else { return None };
@@ -118,7 +118,7 @@ pub(super) fn with_hint(error: ConfigError, text: &str, span: Range<usize>) -> C
     }
 }
 
-/// The message with the words that a person would use for the types.
+/// The message with plain words for the names of types.
 fn in_plain_words(message: &str) -> String {
     let Some((what, expected)) = message.rsplit_once(", expected ") else { return message.to_owned() };
     let words = match expected {

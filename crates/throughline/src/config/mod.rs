@@ -1,6 +1,6 @@
 //! `throughline.toml`, the environment and flags: read strictly, layered purely.
 //!
-//! Never reads the environment or a clock by itself: both are given, so every combination is a test.
+//! Never reads the environment or a clock: both are arguments, so every combination can be tested.
 
 mod agent;
 mod error;

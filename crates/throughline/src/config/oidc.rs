@@ -14,7 +14,7 @@ use url::Url;
 const SESSION_HOURS_DEFAULT: u32 = 12;
 /// Longest duration of a sign-in, in hours: 90 days.
 const SESSION_HOURS_MAX: u32 = 90 * 24;
-/// Scopes beside `openid` that are asked for by default.
+/// Default scopes in addition to `openid`.
 const SCOPES_DEFAULT: [&str; 2] = ["profile", "email"];
 /// Claim with the groups, by default.
 const GROUPS_CLAIM_DEFAULT: &str = "groups";
@@ -31,7 +31,7 @@ pub struct OidcSection {
     pub client_secret_env: Option<String>,
     /// Name of the provider on the button. Default: its host.
     pub name: Option<String>,
-    /// Scopes beside `openid`. Default `profile` and `email`.
+    /// Scopes in addition to `openid`. Default `profile` and `email`.
     pub scopes: Option<Vec<String>>,
     /// Claim that names the person: `email` (default), `preferred_username` or `sub`.
     #[serde(default)]
@@ -39,12 +39,12 @@ pub struct OidcSection {
     /// Takes e-mail addresses that the provider does not call verified. Default false.
     #[serde(default)]
     pub accept_unverified_email: bool,
-    /// Domains of e-mail addresses that may come in. Default: all.
+    /// Domains of e-mail addresses that may sign in. Default: all.
     #[serde(default)]
     pub allowed_domains: Vec<String>,
     /// Claim with the person's groups. Default `groups`.
     pub groups_claim: Option<String>,
-    /// Groups whose members may come in. Default: everybody.
+    /// Groups whose members may sign in. Default: all people.
     #[serde(default)]
     pub allowed_groups: Vec<String>,
     /// People who are admins; others are not. Default: `throughline users` decides.
@@ -53,12 +53,12 @@ pub struct OidcSection {
     /// Groups whose members are admins; others are not. Default: `throughline users` decides.
     #[serde(default)]
     pub admin_groups: Vec<String>,
-    /// Adds people whom the server does not know yet. Default false.
+    /// Creates users for unknown people at their first sign-in. Default false.
     #[serde(default)]
     pub create: bool,
     /// Scopes of people who are no admins: `chat`, `tools`, `agents`. Default `chat` and `tools`.
     pub person_scopes: Option<Vec<PersonScope>>,
-    /// Name under which the provider knows the first person of this server, `local`.
+    /// Name of the server's first user, `local`, at the provider.
     pub first_person: Option<String>,
     /// Duration of a sign-in, in hours. Default 12.
     pub session_hours: Option<Spanned<u32>>,
@@ -74,12 +74,12 @@ pub enum PersonClaim {
     Email,
     /// The name that the person has at the provider. It may change hands there.
     PreferredUsername,
-    /// The provider's id of the person, which is nobody else's ever.
+    /// The provider's permanent, unique id of the person.
     Sub,
 }
 
 impl PersonClaim {
-    /// As it is written.
+    /// Name of the claim.
     pub fn name(self) -> &'static str {
         match self {
             PersonClaim::Email => "email",
@@ -94,7 +94,7 @@ impl PersonClaim {
 pub struct ClientSecretText(String);
 
 impl ClientSecretText {
-    /// This secret.
+    /// Wraps a secret.
     pub fn new(secret: impl Into<String>) -> Self {
         Self(secret.into())
     }
@@ -124,27 +124,27 @@ pub struct OidcSettings {
     pub missing_secret: Option<String>,
     /// Name of the provider on the button.
     pub name: String,
-    /// Scopes beside `openid`.
+    /// Scopes in addition to `openid`.
     pub scopes: Vec<String>,
     /// Claim that names the person.
     pub claim: PersonClaim,
     /// Takes e-mail addresses that the provider does not call verified.
     pub accept_unverified_email: bool,
-    /// Domains of e-mail addresses that may come in, in lower case; empty = all.
+    /// Domains of e-mail addresses that may sign in, in lower case; empty = all.
     pub allowed_domains: Vec<String>,
     /// Claim with the person's groups.
     pub groups_claim: String,
-    /// Groups whose members may come in; empty = everybody.
+    /// Groups whose members may sign in; empty = all people.
     pub allowed_groups: Vec<String>,
     /// People who are admins.
     pub admins: Vec<String>,
     /// Groups whose members are admins.
     pub admin_groups: Vec<String>,
-    /// Adds people whom the server does not know yet.
+    /// Creates users for unknown people at their first sign-in.
     pub create: bool,
     /// Scopes of people who are no admins.
     pub person_scopes: Vec<PersonScope>,
-    /// Name under which the provider knows the first person.
+    /// Name of the server's first user at the provider.
     pub first_person: Option<String>,
     /// Duration of a sign-in, in hours.
     pub session_hours: u32,

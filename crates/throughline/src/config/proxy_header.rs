@@ -15,7 +15,7 @@ pub struct TrustedProxySection {
     pub header: Spanned<String>,
     /// Addresses of the proxy: `10.0.0.7`, `10.0.0.0/24`, `::1`. From other addresses the headers mean nothing.
     pub from: Spanned<Vec<Spanned<String>>>,
-    /// Adds people whom the server does not know yet. Default false.
+    /// Creates users for people whom the server does not have yet. Default false.
     #[serde(default)]
     pub create: bool,
     /// Header with the person's groups, separated by commas.
@@ -23,12 +23,12 @@ pub struct TrustedProxySection {
     /// Groups whose members are admins; others are not. Default: `throughline users` decides.
     #[serde(default)]
     pub admin_groups: Vec<String>,
-    /// Groups whose members may come in. Default: everybody.
+    /// Groups whose members may sign in. Default: all people.
     #[serde(default)]
     pub allowed_groups: Vec<String>,
     /// Scopes of people who are no admins: `chat`, `tools`, `agents`. Default `chat` and `tools`.
     pub person_scopes: Option<Vec<PersonScope>>,
-    /// Name under which the proxy knows the first person of this server, `local`.
+    /// Name of the server's first user, `local`, at the proxy.
     pub first_person: Option<String>,
 }
 
@@ -36,16 +36,16 @@ pub struct TrustedProxySection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PersonScope {
-    /// Start and follow turns, read and change one's own conversations.
+    /// Start and follow turns; read and change the person's conversations.
     Chat,
     /// Run tools without a model.
     Tools,
-    /// Make and change agents of one's own, with any tool and rules of one's own.
+    /// Create and change the person's agents, with any tool and rules.
     Agents,
 }
 
 impl PersonScope {
-    /// Scopes that people have unless the configuration says otherwise.
+    /// Scopes of people if the configuration sets none.
     pub const DEFAULT: [Self; 2] = [PersonScope::Chat, PersonScope::Tools];
 }
 
@@ -56,17 +56,17 @@ pub struct TrustedProxySettings {
     pub header: String,
     /// Addresses of the proxy.
     pub from: Vec<AddressRange>,
-    /// Adds people whom the server does not know yet.
+    /// Creates users for people whom the server does not have yet.
     pub create: bool,
     /// Header with the person's groups, in lower case.
     pub groups_header: Option<String>,
     /// Groups whose members are admins.
     pub admin_groups: Vec<String>,
-    /// Groups whose members may come in; empty = everybody.
+    /// Groups whose members may sign in; empty = all people.
     pub allowed_groups: Vec<String>,
     /// Scopes of people who are no admins.
     pub person_scopes: Vec<PersonScope>,
-    /// Name under which the proxy knows the first person.
+    /// Name of the server's first user at the proxy.
     pub first_person: Option<String>,
 }
 
@@ -78,7 +78,7 @@ pub struct AddressRange {
 }
 
 impl AddressRange {
-    /// One address, or `ADDRESS/BITS`.
+    /// Parses one address, or `ADDRESS/BITS`.
     pub fn parse(text: &str) -> Option<Self> {
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_has_its_addresses_and_no_other() {
+    fn address_range_contains_only_its_addresses() {
         for (range, inside, outside) in [
             ("127.0.0.1", "127.0.0.1", "127.0.0.2"),
             ("127.0.0.1/32", "::ffff:127.0.0.1", "::1"),

@@ -29,7 +29,8 @@ use toml::Spanned;
 
 /// The agent that answers when none is named.
 pub const DEFAULT_AGENT: &str = "default";
-/// The built-in demo model, as upstream and as model. Whoever runs the turn must provide an upstream of this name.
+/// Name of the built-in demo model, as upstream and as model. The program that runs the turn must provide an
+/// upstream of this name.
 pub const DEMO: &str = "demo";
 
 /// Remedy where a dialect has no tool of the provider.
@@ -55,7 +56,7 @@ pub struct ConfigFlags {
     pub store: Option<String>,
 }
 
-/// Everything decided.
+/// Settings of an application, with all layers combined.
 #[derive(Clone, Debug)]
 pub struct AppSettings {
     /// Upstreams by name: those of the file, and known ones that a model names.
@@ -64,7 +65,7 @@ pub struct AppSettings {
     pub models: BTreeMap<String, ModelFacts>,
     /// Agents by name.
     pub agents: BTreeMap<String, Agent>,
-    /// The one that answers.
+    /// Name of the default agent.
     pub agent: String,
     /// Bounds.
     pub limits: LimitsSection,
@@ -74,9 +75,9 @@ pub struct AppSettings {
     pub user: PromptUser,
     /// Sources of tools in addition to the program's own.
     pub sources: SourceSettings,
-    /// Engines that speak.
+    /// Speech engines by name.
     pub voices: BTreeMap<String, VoiceSettings>,
-    /// Engines that write down what they hear.
+    /// Transcription engines by name.
     pub ears: BTreeMap<String, EarsSettings>,
     /// Server settings.
     pub server: ServerSettings,
@@ -85,7 +86,7 @@ pub struct AppSettings {
 }
 
 impl Default for AppSettings {
-    /// Nothing: no upstream, no agent.
+    /// Empty settings: no upstream, no agent.
     fn default() -> Self {
         Self {
             upstreams: BTreeMap::new(),
@@ -320,8 +321,8 @@ impl ConfigLayers<'_> {
         self.apply_section(upstream, s, &section_error)
     }
 
-    /// `None` if an earlier or later release knew this upstream and this one does not. Using its name is an error
-    /// that says so.
+    /// `None` if another release knew this upstream and this one does not. Using its name is an error that
+    /// reports this.
     fn stored_upstream(&self, name: &str, entry: &StoredUpstream) -> Option<Upstream> {
         match &entry.endpoint {
             Some(own) => Upstream::new(name, own.dialect, &own.base_url).ok(),
@@ -561,12 +562,13 @@ impl ConfigLayers<'_> {
         }
     }
 
-    /// A prompt, and a mistake in it shown where it stands in the file.
+    /// Compiles a prompt; a mistake is reported at its position in the file.
     fn template(&self, prompt: &Spanned<String>) -> Result<PromptTemplate, ConfigError> {
         PromptTemplate::compile(prompt.get_ref()).map_err(|error| {
             let file = &self.file.source;
             let written = file.text.get(prompt.span()).unwrap_or_default();
-            // What is escaped in the file stands elsewhere than in the text made of it: then all of it is meant.
+            // Escapes shift positions between the file and the text; the error is then about the whole
+            // prompt.
             let config_error = match written.find(prompt.get_ref().as_str()) {
                 Some(offset) => {
                     let start = prompt.span().start + offset;
@@ -676,7 +678,7 @@ impl ConfigLayers<'_> {
         };
         let name = match named {
             Some((name, _)) if agents.contains_key(&name) => name,
-            // Without a file there is one agent, the default one.
+            // Without a file the only agent is the default one.
             Some((name, _)) if name == DEFAULT_AGENT && agents.is_empty() => name,
             Some((name, error)) => {
                 let error = ConfigError { message: format!("there is no agent `{name}`"), ..error };
@@ -695,7 +697,7 @@ impl ConfigLayers<'_> {
         };
         match (agents.get_mut(&name), model) {
             (Some(agent), Some(model)) => {
-                // Whoever names a model wants that one and no other.
+                // A model that is named explicitly has no fallbacks.
                 agent.models = vec![model];
                 agent.mode = self.resolve_mode(&agent.models, agent.mode)?;
             }
@@ -710,7 +712,7 @@ impl ConfigLayers<'_> {
                 let models = vec![model.unwrap_or_else(demo)];
                 let mode = self.resolve_mode(&models, ToolMode::Auto)?;
                 let mut agent = Agent { mode, ..Agent::new(name.clone(), models) };
-                // It says that its calls are made all in one go.
+                // The demo model announces that its calls run in parallel.
                 if agent.models.iter().all(|choice| choice.name == DEMO) {
                     agent.tool_call.execution = ExecutionMode::Parallel;
                 }
@@ -720,7 +722,7 @@ impl ConfigLayers<'_> {
         Ok(name)
     }
 
-    /// An empty variable is one that is not set.
+    /// An empty variable counts as unset.
     fn variable(&self, name: &str) -> Option<String> {
         self.environment.get(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
     }
@@ -757,7 +759,8 @@ fn parse_call_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<CallStartM
     }
 }
 
-/// The text rules of an agent. A mistake is reported at its rule: deserialization knows only the whole list.
+/// The text rules of an agent. A mistake is reported at its rule: deserialization reports only the whole
+/// list.
 fn resolve_text_rules(
     file: &ConfigFile,
     rules: &[Spanned<TextRuleSettings>],

@@ -15,7 +15,7 @@ use url::Url;
 
 /// Default address: this machine only.
 pub const LISTEN_DEFAULT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
-/// Default time for running turns to end after the server is asked to stop, in milliseconds.
+/// Default time for running turns to end after a shutdown was requested, in milliseconds.
 pub const DRAIN_MS_DEFAULT: u64 = 30_000;
 /// File name of the database in the data folder, unless `url` sets another.
 pub const STORE_FILE: &str = "throughline.db";
@@ -38,15 +38,17 @@ pub struct ServerSection {
     pub trusted_proxy: Option<TrustedProxySection>,
     /// A provider of OpenID Connect at which people sign in.
     pub oidc: Option<OidcSection>,
-    /// Rendering of tools for clients of `/v1/chat/completions` unless the request sets another. Default `none`.
+    /// Rendering of tools for clients of `/v1/chat/completions` unless the request sets another. Default
+    /// `none`.
     pub render: ToolRendering,
-    /// Agents are listed with these as suffixes of their names, too, for clients that let people pick a model and nothing else.
+    /// Renderings of tools under which `/v1/models` also lists agents, as suffixes of their names: for
+    /// clients that let people pick a model and set nothing else.
     /// Default: all but `none`.
     pub listed_renders: Option<Vec<ToolRendering>>,
     /// Public address of the page, for links in chats: `https://chat.example.com`. Default: the address at which the
     /// client reaches the API.
     pub public_url: Option<Spanned<String>>,
-    /// Time for running turns to end after the server is asked to stop, in milliseconds. Default 30,000.
+    /// Time for running turns to end after a shutdown was requested, in milliseconds. Default 30,000.
     pub drain_ms: Option<u64>,
     /// Bounds.
     pub limits: Option<Spanned<ServerLimits>>,
@@ -58,7 +60,7 @@ pub struct ServerSection {
 pub struct TlsSection {
     /// The certificate, with those between it and its root.
     pub cert: PathBuf,
-    /// Its private key.
+    /// Private key of the certificate.
     pub key: PathBuf,
 }
 
@@ -86,7 +88,7 @@ pub enum AuthMode {
     /// Requests need a key.
     #[default]
     Keys,
-    /// Every program and every person on this machine.
+    /// Every program and every person on this machine has access.
     Off,
 }
 
@@ -94,7 +96,7 @@ pub enum AuthMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolRendering {
-    /// Nothing visible; tool events ride on a key that clients ignore.
+    /// Nothing visible; tool events are in a field that clients ignore.
     #[default]
     None,
     /// A line of Markdown for each call.
@@ -110,7 +112,7 @@ pub enum ToolRendering {
 }
 
 impl ToolRendering {
-    /// All, by name.
+    /// All renderings, by name.
     pub const ALL: [(&'static str, ToolRendering); 6] = [
         ("none", ToolRendering::None),
         ("text", ToolRendering::Text),
@@ -120,7 +122,7 @@ impl ToolRendering {
         ("vcp", ToolRendering::Vcp),
     ];
 
-    /// Its name.
+    /// Name of the rendering.
     pub fn name(self) -> &'static str {
         match self {
             ToolRendering::None => "none",
@@ -146,7 +148,7 @@ pub enum DurabilityMode {
     /// displayed text may be lost, and viewers are notified.
     #[default]
     ByEvent,
-    /// Everything is on the disk before it is shown.
+    /// Every event is on disk before it is shown.
     Everything,
 }
 
@@ -155,7 +157,7 @@ pub enum DurabilityMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerLimits {
-    /// Connections at once; further ones wait in the kernel. Default 10,000.
+    /// Maximum of open connections; further ones wait in the kernel. Default 10,000.
     pub connections_max: u32,
     /// The head of a request, in bytes. Default 32 KiB.
     pub header_bytes_max: u32,
@@ -166,19 +168,20 @@ pub struct ServerLimits {
     /// The body of a chat (`POST /v1/chat/completions`) with its pictures, in bytes. Clients send all pictures of a chat with each
     /// message. Default 64 MiB: more than any provider takes.
     pub chat_body_bytes_max: u64,
-    /// The same without its pictures and files (of more than `media_inline_bytes_max`), in bytes. Clients send the whole chat
-    /// with each message, and what is too much for the model its provider says. Default 16 MiB: about four million tokens of
-    /// English, twice what any model of the table reads.
+    /// Body of a chat without its pictures and files (of more than `media_inline_bytes_max`), in bytes.
+    /// Clients send the whole chat with each message; the provider reports what is too long for the model.
+    /// Default 16 MiB: about four million tokens of English, twice the context of the largest model of the
+    /// table.
     pub chat_text_bytes_max: u32,
-    /// Bodies of more than 1 MiB that one key has at once, in bytes, until each is answered: further ones wait, unread. Default
-    /// 256 MiB: four of the largest chats.
+    /// Bodies of more than 1 MiB that one key may have in progress, in bytes, until each is answered: further
+    /// ones wait, unread. Default 256 MiB: four of the largest chats.
     pub large_bodies_bytes_per_key_max: u64,
-    /// Memory for what is read of such bodies without their pictures and files, of all keys together, in bytes; a key gets half of
-    /// it, or one request of it more. Requests with more than 1 MiB of text, or with many commas and brackets, wait. Default
-    /// 256 MiB.
+    /// Memory for processing large bodies without their pictures and files, of all keys together, in bytes; a
+    /// key gets half of it, or one request of it more. Requests with more than 1 MiB of text, or with many
+    /// commas and brackets, wait. Default 256 MiB.
     pub large_bodies_memory_bytes_max: u64,
-    /// Longest time that a large body waits for either, in milliseconds. Default 45,000: many proxies close a connection that
-    /// carries nothing for a minute.
+    /// Maximum time that a large body waits for `large_bodies_bytes_per_key_max` or for memory, in
+    /// milliseconds. Default 45,000: many proxies close a connection that is silent for a minute.
     pub large_body_wait_ms_max: u64,
     /// Longest time for the body of a request, in milliseconds. Default 15,000.
     pub body_ms_max: u64,
@@ -200,7 +203,8 @@ pub struct ServerLimits {
     pub pdf_pages_max: u32,
     /// Text of a PDF in one answer, in bytes. Default 1 MiB: what one message may have.
     pub pdf_text_bytes_max: u32,
-    /// PDF files that are read at once, each in a process of its own; others wait for `pdf_ms_max`. Default 2.
+    /// PDF files that are read in parallel, each in a separate process; others wait for `pdf_ms_max`. Default
+    /// 2.
     pub pdf_readers_max: u32,
     /// Largest user message in a conversation of the server, in bytes of text. Default 1 MiB: coding clients put files into it. In
     /// OpenAI's format, where a request is the whole chat, a message may be as long as that.
@@ -212,17 +216,18 @@ pub struct ServerLimits {
     pub history_bytes_max: u32,
     /// New turns of a key in a minute. Default 60.
     pub turns_per_minute_max: u32,
-    /// Readings of a link that shows a conversation, in a minute. Default 300: whoever follows it reads a long one in parts.
+    /// Requests to a shared link in a minute. Default 300: a long conversation is read in parts.
     pub shared_reads_per_minute_max: u32,
     /// Running turns of a key. Default 8.
     pub turns_per_key_max: u32,
-    /// Turns of a key that wait for a person or a client alone. They run nothing and do not count as running; over the limit
-    /// the oldest that waits for a client is ended. If those that wait for a person fill it alone, the newest gives way: its
-    /// question is denied, or it is ended if it waits for a client. Default 64: many conversations at once, at the cost of a
-    /// few megabytes.
+    /// Turns of a key that only wait for a person or a client. They do not count as running; over the limit
+    /// the oldest that waits for a client is ended. If all of them wait for a person, the newest gives way:
+    /// its question is denied, or it is ended if it waits for a client. Default 64: many conversations in
+    /// parallel, at the cost of a few megabytes.
     pub parked_turns_per_key_max: u32,
-    /// Text that these were begun with, histories included, if they are more than one, in bytes. Over the limit the same happens.
-    /// Default 64 MiB; less than `chat_text_bytes_max` would let one long chat end all others.
+    /// Text that the waiting turns of a key were begun with, histories included, if they are more than one,
+    /// in bytes. Over the limit a turn is ended as for `parked_turns_per_key_max`. Default 64 MiB; less than
+    /// `chat_text_bytes_max` would let one long chat end all others.
     pub parked_text_bytes_per_key_max: u64,
     /// Streams and WebSockets of a key. Default 64.
     pub streams_per_key_max: u32,
@@ -230,27 +235,28 @@ pub struct ServerLimits {
     /// can resume from its position. Default 1 MiB.
     #[serde(alias = "behind_bytes_max")]
     pub viewer_backlog_bytes_max: u64,
-    /// For how long a viewer may take nothing before its connection is cut, in milliseconds. Default 10,000.
+    /// Time for which a viewer may read nothing before its connection is closed, in milliseconds. Default
+    /// 10,000.
     #[serde(alias = "behind_ms_max")]
     pub viewer_stall_ms_max: u64,
-    /// Silence on a stream after which a comment says that it lives, in milliseconds. Default 10,000.
+    /// Silence on a stream after which a keep-alive comment is sent, in milliseconds. Default 10,000.
     pub heartbeat_ms: u64,
     /// Longest time that the head of a streamed chat completion waits for the first sign of the model, so that an
     /// early failure becomes an HTTP status, in milliseconds. Default 3,000: proxies and clients wait longer, people
     /// do not.
     pub head_hold_ms: u64,
-    /// The same for one that is not streamed, which waits for its end. Then an empty line follows every `heartbeat_ms`, in front
-    /// of the JSON, and a failure is no status any more. In milliseconds. Default 45,000: many proxies close a connection that
-    /// carries nothing for a minute.
+    /// Time until the head of a response that is not streamed is sent, in milliseconds. Afterwards an empty
+    /// line follows every `heartbeat_ms`, before the JSON, and a failure can no longer set the status.
+    /// Default 45,000: many proxies close a connection that is silent for a minute.
     pub whole_head_hold_ms: u64,
     /// Time without viewers after a restart before a turn that should not continue unseen is stopped, in
     /// milliseconds. Default 30,000.
     pub reconnect_ms: u64,
     /// Duration of a store outage before streams report it, in milliseconds. Default 10,000.
     pub store_wait_ms: u64,
-    /// One message on a WebSocket, in bytes. Default 4 MiB.
+    /// Length of a WebSocket message, in bytes. Default 4 MiB.
     pub socket_message_bytes_max: u32,
-    /// One frame on a WebSocket, in bytes. Default 1 MiB.
+    /// Length of a WebSocket frame, in bytes. Default 1 MiB.
     pub socket_frame_bytes_max: u32,
     /// Interval of WebSocket pings, in milliseconds. Default 15,000.
     pub socket_ping_ms: u64,
@@ -305,7 +311,7 @@ impl Default for ServerLimits {
 }
 
 impl ServerLimits {
-    /// Every limit by name: none of them may be 0, which would let nothing through.
+    /// Every limit by name. None of them may be 0, which would allow nothing.
     fn all(&self) -> [(&'static str, u64); 39] {
         [
             ("connections_max", self.connections_max.into()),
@@ -370,7 +376,7 @@ pub struct ServerSettings {
     pub oidc: Option<OidcSettings>,
     /// Rendering of tools on `/v1/chat/completions`.
     pub render: ToolRendering,
-    /// The renderings under which `/v1/models` lists agents once more.
+    /// The renderings under which `/v1/models` also lists agents.
     pub listed_renders: Vec<ToolRendering>,
     /// Public address of the page; `None` = the address at which the client reaches the API.
     pub public_url: Option<String>,
@@ -573,7 +579,7 @@ pub(super) fn error_at(file: &ConfigFile, text: &Spanned<String>, invalid: Inval
     file.error(text, invalid.message).help(invalid.help)
 }
 
-/// An empty variable is one that is not set.
+/// An empty variable counts as unset.
 pub(super) fn env_value<'e>(environment: &'e EnvVars, name: &str) -> Option<&'e str> {
     environment.get(name).map(|value| value.trim()).filter(|value| !value.is_empty())
 }
@@ -614,7 +620,7 @@ fn parse_host(text: &str) -> Result<String, InvalidValue> {
     }
 }
 
-/// An origin: scheme, host and port, exactly. Neither `*` nor `null`: those are everybody's.
+/// An origin: scheme, host and port, exactly. Neither `*` nor `null`: these match any page.
 fn parse_origin(text: &str) -> Result<String, InvalidValue> {
     let invalid = || InvalidValue {
         message: format!("`{text}` is not the origin of a page"),

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_changes_with_settings_and_secrets_and_with_nothing_else() {
+    fn settings_hash_changes_only_with_settings_and_secrets() {
         let settings = |text: &str, key: &str| -> BTreeMap<String, u64> {
             sources(text, key).into_iter().map(|(name, source)| (name, source.settings_hash)).collect()
         };

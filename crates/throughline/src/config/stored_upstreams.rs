@@ -15,7 +15,7 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Longest key, in bytes. The longest ones, of services that sign them, have about 2,000.
 pub const KEY_BYTES_MAX: usize = 8 << 10;
 
-/// All of them, by name.
+/// The stored upstreams, by name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredUpstreams {
@@ -23,11 +23,11 @@ pub struct StoredUpstreams {
     upstreams: BTreeMap<String, StoredUpstream>,
 }
 
-/// One of them.
+/// One stored upstream.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StoredUpstream {
-    /// Its key; `None` = it needs none, or the environment has it.
+    /// Stored key; `None` = no key is needed, or the environment has it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "in_clear")]
     pub key: Option<Secret>,
     /// Address of an upstream that is not known by name.
@@ -36,11 +36,11 @@ pub struct StoredUpstream {
     pub endpoint: Option<CustomEndpoint>,
 }
 
-/// An address of one's own.
+/// A custom address.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CustomEndpoint {
-    /// Its wire format.
+    /// Wire format of the endpoint.
     #[serde(with = "by_name")]
     pub dialect: Dialect,
     /// Base URL, to which the dialect's path is appended.
@@ -74,7 +74,7 @@ impl StoredUpstreams {
         self.upstreams.get(name)
     }
 
-    /// By name.
+    /// Iterates over the upstreams, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &StoredUpstream)> {
         self.upstreams.iter().map(|(name, upstream)| (name.as_str(), upstream))
     }
@@ -95,7 +95,7 @@ pub struct StoredUpstreamsError {
 }
 
 impl StoredUpstreamsFile {
-    /// At this path. It is made when something is first connected.
+    /// The file at this path. It is created when the first upstream is connected.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(PrivateFile::at(path, FILE_BYTES_MAX))
     }
@@ -122,10 +122,10 @@ impl StoredUpstreamsFile {
         self.0.update(insert).map_err(|error| self.file_error(error))
     }
 
-    /// Forgets the one of this name, and says what it was.
+    /// Removes the upstream of this name and returns it.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn remove(&self, name: &str) -> Result<Option<StoredUpstream>, StoredUpstreamsError> {
         let remove = |all: &mut StoredUpstreams| all.upstreams.remove(name);
         self.0.update(remove).map_err(|error| self.file_error(error))
@@ -186,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_are_kept_for_their_owner_only_and_shown_to_nobody() {
+    fn stored_keys_are_owner_readable_and_not_printed() {
         let folder = tempfile::tempdir().unwrap();
         let file = StoredUpstreamsFile::at(folder.path().join("data").join(STORED_UPSTREAMS_FILE));
         assert_eq!(file.read().unwrap(), StoredUpstreams::default());
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_pasted_around_a_key_is_taken_off() {
+    fn pasted_key_is_trimmed_and_validated() {
         assert_eq!(parse_pasted_key(" sk-1\n").unwrap().reveal(), "sk-1");
         assert_eq!(parse_pasted_key("\"sk-1\"").unwrap().reveal(), "sk-1");
         for wrong in ["", "  ", "my key is sk-1", "sk-\u{2026}", &"x".repeat(KEY_BYTES_MAX + 1)] {

@@ -16,7 +16,7 @@ use throughline_store::{AppendUrgency, Durability, Log, LogError, LogRecord, Own
 use throughline_wire::CallId;
 use tokio::time::{Duration, Instant};
 
-/// Appends what the outbox hands out.
+/// Appends the batches of the outbox.
 pub(super) struct LogAppender {
     log: Arc<dyn Log>,
     turn: Arc<str>,
@@ -93,7 +93,7 @@ impl LogAppender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AppendPace {
     Normal,
-    /// So long that people have noticed.
+    /// The append takes long enough for people to notice.
     Slow(Duration),
 }
 
@@ -104,7 +104,7 @@ fn build_batch(append: AppendBatch<'_>, effects: &mut CallEffects) -> Result<sto
     let records = append.events.iter().map(|event| effects.next_record(event)).collect::<Result<_, _>>()?;
     let provider_states: Vec<_> =
         append.provider_states.iter().map(encode_provider_state).collect::<Result<_, _>>()?;
-    // A reader or the next action waits for whatever starts or ends something.
+    // Starts and ends are appended immediately: a reader or the next action waits for them.
     let only_deltas = provider_states.is_empty() && append.events.iter().all(is_delta);
     let urgency = if only_deltas { AppendUrgency::Batched } else { AppendUrgency::Immediate };
     Ok(store::LogBatch { records, provider_state: provider_states, urgency })
@@ -196,8 +196,8 @@ impl CallEffects {
 /// Records per read when a turn is resumed.
 const RECORDS_PER_READ: usize = 4_096;
 
-/// Takes over a turn whose driver is gone and ends it truthfully: what was running is `unknown` or `not_started`, and
-/// the message states that it was interrupted.
+/// Takes over a turn whose driver has stopped and ends it truthfully: what was running is `unknown` or
+/// `not_started`, and the message states that it was interrupted.
 pub(super) async fn end_as_interrupted(
     log: &dyn Log,
     spec: &(TurnSetup, TurnStart),
@@ -225,7 +225,7 @@ pub(super) async fn end_as_interrupted(
     Ok(machine)
 }
 
-/// Everything that the log has of a turn.
+/// Reads the whole log of a turn.
 pub(crate) async fn read_turn(
     log: &dyn Log,
     turn: &str,

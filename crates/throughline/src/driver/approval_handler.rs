@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 pub(crate) type ApprovalHandler =
     Arc<dyn Fn(ApprovalRequest) -> BoxFuture<'static, ApprovalResponse> + Send + Sync>;
 
-/// A call that may be asked about.
+/// A call that may need an approval.
 #[derive(Clone, Debug)]
 struct ApprovalCall {
     tool: ToolName,
@@ -89,7 +89,8 @@ impl ApprovalTasks {
         }
     }
 
-    /// Takes what is open out of events that another process has logged; the program is asked about it here.
+    /// Collects open questions from events that another process has logged; the program's handler is called
+    /// for them here.
     pub(super) fn replay(&mut self, events: &[Event]) {
         if self.handler.is_none() {
             return;
@@ -108,8 +109,8 @@ impl ApprovalTasks {
         self.observe(&open);
     }
 
-    /// The next answer; never, if nothing is asked. A handler that panics answers nothing: the question stays open
-    /// for others, and expires as denied.
+    /// The next answer; pending while no question is open. A handler that panics gives no answer: the
+    /// question stays open for others, and expires as denied.
     pub(super) async fn next_answer(&mut self) -> TurnInput {
         loop {
             match self.tasks.join_next().await {

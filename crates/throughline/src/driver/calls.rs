@@ -28,7 +28,7 @@ pub(super) struct RunningTools {
     report_tx: mpsc::Sender<Box<ToolReport>>,
     asked_max: Duration,
     output_bytes_max: usize,
-    /// Questions that tools have asked, by the number that the machine knows.
+    /// Open questions of tools, by the machine's number.
     pending_answers: HashMap<u64, oneshot::Sender<ToolAnswer>>,
     question_count: u64,
 }
@@ -98,7 +98,7 @@ impl RunningTools {
                 let input = TurnInput::ToolProgress { call: call_id.clone(), attempt, progress };
                 let report = report.clone();
                 async move {
-                    // Nobody listens only when the turn is gone.
+                    // The receiver is closed only when the turn has ended.
                     let _ = report.send(Box::new(ToolReport::Progress(input))).await;
                 }
             };
@@ -111,14 +111,14 @@ impl RunningTools {
         self.running.insert(handle.id(), RunningCall { call, attempt, cancel });
     }
 
-    /// Puts the questions of one start to the machine, and waits for what it answers.
+    /// Passes the elicitations of one start to the machine, and waits for its answers.
     fn asker(&self, call: &CallId, attempt: u32) -> QuestionHandler {
         let (report, call) = (self.report_tx.clone(), call.clone());
         QuestionHandler::new(move |question| {
             let (report, call) = (report.clone(), call.clone());
             async move {
                 let (reply, answer) = oneshot::channel();
-                // If the turn is gone, so is whoever would answer.
+                // After the end of the turn no answer can arrive.
                 if report
                     .send(Box::new(ToolReport::Question { call, attempt, question, reply }))
                     .await
@@ -131,14 +131,15 @@ impl RunningTools {
         })
     }
 
-    /// Gives a tool its answer. One that no longer waits needs none.
+    /// Passes an answer to its tool. A tool that no longer waits needs none.
     pub(super) fn answer(&mut self, question_id: u64, answer: ToolAnswer) {
         if let Some(reply) = self.pending_answers.remove(&question_id) {
             let _ = reply.send(answer);
         }
     }
 
-    /// Asks a tool to stop; how it ended comes as its end. One that is not running has ended already.
+    /// Requests a tool to stop; its outcome is reported at its end. A tool that is not running has ended
+    /// already.
     pub(super) fn cancel(&self, call: &CallId, attempt: u32) {
         for running in self.running.values() {
             if running.call == *call && running.attempt == attempt {
@@ -147,7 +148,7 @@ impl RunningTools {
         }
     }
 
-    /// The next report or end; never, if nothing runs.
+    /// The next report or end; pending while no tool runs.
     pub(super) async fn next(&mut self) -> TurnInput {
         loop {
             let ended = tokio::select! {
@@ -166,8 +167,8 @@ impl RunningTools {
             };
             let (id, outcome) = match ended {
                 Ok((id, outcome)) => (id, outcome),
-                // The tool's own panic is caught by the executor and is a failed call. If the executor itself breaks,
-                // nobody knows what the tool has done.
+                // The tool's own panic is caught by the executor and is a failed call. If the executor itself
+                // panics, the effects of the tool are unknown.
                 Err(error) => (error.id(), CallOutcome::unknown()),
             };
             if let Some(RunningCall { call, attempt, .. }) = self.running.remove(&id) {

@@ -9,7 +9,8 @@ use tokio::sync::oneshot;
 impl TurnDriver {
     pub(super) fn handle_command(&mut self, command: TurnCommand) {
         match command {
-            // Whoever knows approvals only may answer a tool's question like one; what it fills in is checked as well.
+            // A client that supports approvals only may answer an elicitation with one; its content is
+            // validated as well.
             TurnCommand::Answer { question: ApprovalTarget::One(id), answer, by }
                 if self.elicitations.is_open(&id) && !answer.stops_turn() =>
             {
@@ -46,7 +47,7 @@ impl TurnDriver {
                     ClientCallState::Waiting => {
                         self.feed(TurnInput::ClientAnswered { call: call.clone(), attempt, answer });
                         let result = match self.machine.client_call_state(&call) {
-                            // An answer to a start that was taken back is not one to the next.
+                            // An answer to a start that was withdrawn does not apply to the next start.
                             ClientCallState::Waiting => ClientAnswerResult::AlreadyClosed,
                             ClientCallState::Closed
                             | ClientCallState::TimedOut
@@ -76,7 +77,8 @@ impl TurnDriver {
         }
     }
 
-    /// The first answer is the machine's to take; what became of it is answered when the log has it.
+    /// Passes the answer to the machine, which accepts the first one; the reply follows when the log has the
+    /// result.
     fn decide(
         &mut self,
         question: ApprovalId,
@@ -93,7 +95,7 @@ impl TurnDriver {
         if let Some(outcome) = decisions::settled_outcome(state, &answer) {
             return self.receipts.reply_when_logged(self.machine.seq(), reply, outcome);
         }
-        // A denial that stops the turn is the machine's to take whole: a tool's answer has no word for it.
+        // A denial that stops the turn goes to the machine: an elicitation has no such answer.
         let input = if self.elicitations.is_open(&question) && !answer.stops_turn() {
             match self.elicitations.check(&question, answer.clone().into_tool_answer()) {
                 Ok(answer) => {

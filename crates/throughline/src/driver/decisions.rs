@@ -11,10 +11,10 @@ use throughline_engine::{
 use throughline_wire::CallId;
 use tokio::sync::oneshot;
 
-/// Answers that wait for the log, and those that wait for their question.
+/// Answers that wait for the log, and early answers that wait for their question.
 #[derive(Default)]
 pub(super) struct PendingDecisions {
-    /// In the order in which they came.
+    /// Answers in order of arrival.
     pending: Vec<PendingAnswer>,
     early_answers: HashMap<ApprovalId, (ApprovalResponse, String)>,
 }
@@ -30,7 +30,7 @@ struct PendingAnswer {
 const REJECTION_CODES: [&str; 2] = ["invalid_edit", "stale_answer"];
 
 impl PendingDecisions {
-    /// Waits for what the log says about an answer that the machine is given now.
+    /// Waits until the log has the result of an answer that is passed to the machine now.
     pub(super) fn register(
         &mut self,
         question: ApprovalId,
@@ -41,7 +41,7 @@ impl PendingDecisions {
         self.pending.push(PendingAnswer { question, answer, by, reply });
     }
 
-    /// Keeps an answer until its question is asked. The first one counts.
+    /// Stores an answer until its question is asked. The first one counts.
     pub(super) fn store_early(
         &mut self,
         question: ApprovalId,
@@ -52,8 +52,8 @@ impl PendingDecisions {
         if stored.0 == answer { ApprovalOutcome::Queued } else { ApprovalOutcome::Conflict }
     }
 
-    /// Takes what became of answers out of events that the log holds. Returns the answers of questions that were waited
-    /// for.
+    /// Reads results of answers from events that the log holds. Returns stored answers of questions that are
+    /// now open.
     pub(super) fn observe(&mut self, events: &[Event]) -> Vec<TurnInput> {
         if self.pending.is_empty() && self.early_answers.is_empty() {
             return Vec::new();

@@ -41,7 +41,7 @@ impl Elicitations {
         }
     }
 
-    /// The answer as it may be given, with what was left out filled in.
+    /// The answer with defaults filled in for missing fields.
     pub(super) fn check(
         &self,
         question: &ApprovalId,
@@ -51,7 +51,7 @@ impl Elicitations {
         complete_answer(open.schema.as_ref(), answer).map_err(|message| ToolAnswerResult::Invalid { message })
     }
 
-    /// It is open, as far as the log says.
+    /// True if the question is open according to the log.
     pub(super) fn is_open(&self, question: &ApprovalId) -> bool {
         self.0.get(question).is_some_and(|asked| asked.is_open)
     }

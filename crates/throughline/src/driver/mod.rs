@@ -1,7 +1,8 @@
-//! Performs one turn: gives the machine its inputs one at a time, appends its events, and does what it asks for once
-//! the log has them.
+//! Performs one turn: gives the machine its inputs one at a time, appends its events, and performs its
+//! actions once the log has the events.
 //!
-//! Decides nothing. Every rule is the machine's or the outbox'; here are only sockets, tasks and timers.
+//! Decides nothing. Every rule belongs to the machine or the outbox; this module has only sockets, tasks and
+//! timers.
 
 mod append;
 mod approval_handler;
@@ -51,7 +52,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Pause before it is asked again whether the model is silent, in milliseconds, while the log is behind.
+/// Pause between two checks for a silent model while the log lags, in milliseconds.
 const UNREAD_MS: i64 = 100;
 
 /// Starting point of a driver.
@@ -59,7 +60,7 @@ const UNREAD_MS: i64 = 100;
 pub(crate) enum TurnOrigin {
     /// A new turn.
     New,
-    /// After the events in the log, replacing a process that is gone.
+    /// Continues after the events in the log, in place of a process that has ended.
     Resumed { events: Vec<Event>, provider_states: Vec<StepProviderState> },
 }
 
@@ -75,7 +76,8 @@ pub(crate) struct DriverContext {
     pub log: Arc<dyn Log>,
     /// The claim to write the turn.
     pub claim: TurnClaim,
-    /// By position in [`TurnSetup::upstreams`]; `None` = no upstream has that name any more.
+    /// Clients by position in [`TurnSetup::upstreams`]; `None` = the configuration no longer has that
+    /// upstream.
     pub upstreams: Vec<Option<Arc<UpstreamClient>>>,
     /// Transport of tool calls. The machine does not know it.
     pub call_format: CallFormat,
@@ -95,7 +97,7 @@ pub(crate) struct DriverContext {
     pub clients: TurnClients,
     /// The turn's handle was dropped: the turn must stop.
     pub abandoned: CancellationToken,
-    /// Tells whom the turn waits for.
+    /// Publishes the person or client that the turn waits for.
     pub wait: watch::Sender<Option<TurnWait>>,
     pub observer: ObservedTurn,
     /// Call with which the turn begins, instead of a model call.
@@ -116,7 +118,7 @@ pub(crate) async fn drive(
         Ok(Ok(machine)) => summarize(&machine),
         // Another owner writes this turn now; it will end it.
         Ok(Err(LogError::Fenced { .. })) => TurnResult::default(),
-        // A store that is lost cannot be told that it is lost; who follows the turn sees that its driver is gone.
+        // A lost store cannot record its own loss; readers of the turn see that its driver has stopped.
         Ok(Err(_)) | Err(_) => append::end_as_interrupted(&*log, &spec, clock)
             .await
             .map_or_else(|_| TurnResult::default(), |machine| summarize(&machine)),
@@ -155,7 +157,7 @@ struct TurnDriver {
     receipts: LogReceipts,
     steering_queue: SteeringQueue,
     clients: TurnClients,
-    /// Checks for which a client has to come back first.
+    /// Checks that wait until a client reconnects.
     held_checks: Vec<TurnAction>,
     observer: ObservedTurn,
     first_call: Option<(WireName, CallArguments)>,
@@ -247,7 +249,7 @@ impl TurnDriver {
             if !appender.is_busy()
                 && let Some(append) = driver.outbox.next_append()
             {
-                // Whoever has seen the end finds in the next turn what was said in this one: what always holds is kept first.
+                // Permanent approvals are saved before the end is visible, so that the next turn has them.
                 while driver.machine.is_over() && sink_tasks.join_next().await.is_some() {}
                 appender.start(append);
             }
@@ -256,15 +258,15 @@ impl TurnDriver {
                 sink_tasks.join_all().await;
                 return Ok(driver.machine);
             }
-            // A wait is told once the log has all that it follows from; its end at once.
+            // A wait is published once the log has the events that it follows from; its end immediately.
             let waits_for = driver.machine.waits_for();
             if waits_for.is_none() || (driver.outbox.is_empty() && !appender.is_busy()) {
                 wait.send_if_modified(|reported| std::mem::replace(reported, waits_for) != waits_for);
             }
             let next_timer = driver.timers.next();
             tokio::select! {
-                // What has been promised to viewers comes first, then people, then tools; the model can wait, and does
-                // when the log is behind.
+                // Priority: first events promised to viewers, then people, then tools. The model can wait,
+                // and does while the log lags.
                 biased;
                 acked = appender.acknowledged() => {
                     let pace = acked?;
@@ -331,8 +333,8 @@ impl TurnDriver {
         }
     }
 
-    /// Replays events that the log has from before this process: nobody is notified again, but open questions become
-    /// known.
+    /// Replays events that the log has from before this process: they are not published again, but open
+    /// questions become known.
     fn replay(&mut self, events: &[Event]) {
         self.approval_tasks.replay(events);
         self.elicitations.observe(events);
@@ -341,7 +343,7 @@ impl TurnDriver {
         }
     }
 
-    /// The log has these: everybody may act on them.
+    /// Publishes events that the log has.
     fn observe(&mut self, events: &[Event]) {
         self.observer.logged(events);
         self.approval_tasks.observe(events);
@@ -356,7 +358,7 @@ impl TurnDriver {
         }
     }
 
-    /// One input, and those that follow from it at once.
+    /// Feeds one input, and the inputs that follow from it immediately.
     fn feed(&mut self, input: TurnInput) {
         let mut next = Some(input);
         // Allocates nothing as long as nothing follows, as for a token.
@@ -401,7 +403,7 @@ impl TurnDriver {
         }
     }
 
-    /// Performs an action or starts to. Returns the answer if it is available at once.
+    /// Performs an action or starts to. Returns the result if it is available immediately.
     fn perform(&mut self, action: TurnAction) -> Option<TurnInput> {
         match action {
             TurnAction::CallModel { step, attempt, upstream, request } => {
@@ -470,7 +472,7 @@ impl TurnDriver {
             }
             TurnAction::StartTool { call, attempt, tool, arguments, early: _, fingerprint } => {
                 let registry = (self.registry)();
-                // A tool that is gone has no other definition: running it says so.
+                // A tool that was removed has no other definition: running it reports that.
                 let now = registry.get(&tool).map(|entry| entry.fingerprint().to_string());
                 if let Some(now) = now.filter(|now| *now != fingerprint) {
                     return Some(TurnInput::ToolRedefined {
@@ -510,7 +512,7 @@ impl TurnDriver {
         }
     }
 
-    /// Offers a call to its client, unless its tool is not the one that was decided about any more.
+    /// Offers a call to its client, unless its tool has changed since the decision.
     fn offer_call(
         &self,
         client_id: &str,

@@ -1,4 +1,5 @@
-//! The model call of a turn: one at a time, part of the turn's own task, read only when there is room.
+//! The model call of a turn: one at a time, part of the turn's own task, read only when the outbox has
+//! capacity.
 
 use super::request_hooks::RequestHooks;
 use crate::clock::TurnClock;
@@ -21,7 +22,7 @@ use tokio::time::Instant;
 /// Most bytes of deltas that are held together while the log is busy.
 const HELD_BYTES_MAX: usize = 64 << 10;
 
-/// The call that is going on, if any.
+/// The running call, if any.
 #[derive(Default)]
 pub(super) struct ModelCall {
     /// Transport of tool calls.
@@ -56,7 +57,7 @@ impl ModelCall {
         Self { call_format, offloader, hooks, ..Self::default() }
     }
 
-    /// Begins a call. One that is still going on is given up: the machine has asked for another.
+    /// Begins a call. A call that is still running is dropped: the machine has requested another.
     pub(super) fn start(
         &mut self,
         step: u32,
@@ -92,7 +93,7 @@ impl ModelCall {
         self.current = Some(CurrentCall { step, attempt, handoff, call: Some(Box::pin(call)) });
     }
 
-    /// Takes a given call for the whole reply: no model is asked.
+    /// Uses a given call as the whole reply: no model is called.
     pub(super) fn start_with_call(
         &mut self,
         step: u32,
@@ -121,7 +122,7 @@ impl ModelCall {
         self.current = Some(CurrentCall { step, attempt, handoff, call: Some(call.boxed()) });
     }
 
-    /// Deadline of this attempt: another upstream or model has time of its own, and so has the next step.
+    /// Deadline of this attempt. A different upstream or model, and every step, has a new one.
     fn deadline_for(&mut self, step: u32, client: &UpstreamClient, model: &str) -> Instant {
         let upstream = client.upstream().name.as_str();
         match &self.deadline {
@@ -144,8 +145,8 @@ impl ModelCall {
         }
     }
 
-    /// The next piece; never, if no call is going on. `None` = the call has ended without saying how. Dropping the future
-    /// loses nothing. The socket is read by polling it, and only then.
+    /// The next piece; pending while no call is running. `None` = the call has ended without a result.
+    /// Dropping the future loses nothing. The socket is read only while this is polled.
     pub(super) async fn next(&mut self) -> Option<ModelItem> {
         match &mut self.current {
             Some(CurrentCall { handoff, call, .. }) => handoff.next_from(call).await,
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn deltas_are_joined_while_the_log_is_busy_and_only_then() {
+    fn deltas_are_joined_only_while_the_log_is_busy() {
         let mut call = going_on();
         assert_eq!(
             call.next_inputs(text("at once"), LogState::Idle),
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn what_someone_waits_for_is_not_held_back() {
+    fn event_other_than_a_delta_releases_held_deltas() {
         let mut call = going_on();
         assert_eq!(call.next_inputs(text("So"), LogState::Busy), []);
         let reopened = StepEvent::CallReopened { slot: CallSlot(0) };
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_limit_is_held_back() {
+    fn held_deltas_are_bounded() {
         let mut call = going_on();
         let long: &'static str = Box::leak("x".repeat(HELD_BYTES_MAX - 1).into_boxed_str());
         assert_eq!(call.next_inputs(text(long), LogState::Busy), []);
@@ -267,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_ends_once_however_it_ends() {
+    fn model_call_ends_once() {
         let mut broken_off = going_on();
         broken_off.next_inputs(text("So"), LogState::Busy);
         let inputs = broken_off.next_inputs(None, LogState::Busy);

@@ -32,12 +32,12 @@ impl LogReceipts {
         self.pending.push_back((seq, Box::new(send)));
     }
 
-    /// Replies at once: there is nothing for the log to record.
+    /// Replies immediately: there is nothing for the log to record.
     pub(super) fn reply_now<T>(&self, reply: oneshot::Sender<T>, answer: T) {
         let _ = reply.send(answer);
     }
 
-    /// The log has everything up to `seq`.
+    /// Marks everything up to `seq` as being in the log.
     pub(super) fn advance(&mut self, seq: EventSeq) {
         self.logged_seq = self.logged_seq.max(seq);
         while self.pending.front().is_some_and(|(at, _)| *at <= self.logged_seq)

@@ -9,7 +9,8 @@ use tokio::sync::Mutex;
 #[derive(Clone, Default)]
 pub(super) struct RequestHooks {
     hooks: Arc<[Arc<dyn SourceHook>]>,
-    /// Held while preprocessors run: they run once for what a turn begins with, whatever is retried.
+    /// Locked while preprocessors run: they run once on the initial input of a turn, also if the request is
+    /// retried.
     preprocessed: Arc<Mutex<Option<Preprocessed>>>,
 }
 
@@ -29,7 +30,7 @@ impl RequestHooks {
         self.hooks.iter().any(|hook| hook.has_preprocessors())
     }
 
-    /// Changes a request. Messages that have come since the first one follow the preprocessed ones as they are.
+    /// Applies the hooks to a request. Later messages follow the preprocessed ones unchanged.
     pub(super) async fn apply(&self, request: &mut ModelRequest) {
         if self.has_preprocessors() {
             self.preprocess(request).await;

@@ -7,7 +7,8 @@ use std::pin::Pin;
 use throughline_engine::{TimerId, UnixMillis};
 use tokio::time::{Duration, Sleep};
 
-/// Timers that have been set and are not due. Never taken back: the machine ignores those that it no longer needs.
+/// Timers that have been set and are not due. Never removed early: the machine ignores those that it no
+/// longer needs.
 #[derive(Default)]
 pub(super) struct TimerQueue(BinaryHeap<Reverse<(UnixMillis, TimerId)>>);
 
@@ -21,7 +22,7 @@ impl TimerQueue {
         self.0.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Those that are due, earliest first.
+    /// Timers that are due, earliest first.
     pub(super) fn take_due(&mut self, now: UnixMillis) -> Vec<TimerId> {
         let mut due = Vec::new();
         while self.next().is_some_and(|at| at <= now)
@@ -33,8 +34,8 @@ impl TimerQueue {
     }
 }
 
-/// One sleep, set anew only when another timer becomes the earliest: a turn that streams looks at it for every token, and
-/// setting one takes a lock of the runtime.
+/// One sleep, reset only when another timer becomes the earliest: a streaming turn polls it for every token,
+/// and a reset takes a lock of the runtime.
 pub(super) struct TimerSleep {
     sleep: Pin<Box<Sleep>>,
     set_to: Option<UnixMillis>,
@@ -63,7 +64,7 @@ mod tests {
     use futures_util::FutureExt;
 
     #[test]
-    fn timers_come_in_the_order_of_their_times_and_not_before() {
+    fn timers_fire_in_order_and_not_early() {
         let id = |step| TimerId::Retry { step, attempt: 1 };
         let mut timers = TimerQueue::default();
         for (step, at) in [(1, 30), (2, 10), (3, 20)] {
@@ -77,7 +78,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn waiting_takes_as_long_as_it_should() {
+    async fn timer_sleep_ends_at_its_deadline() {
         let clock = TurnClock::start();
         let start = clock.now();
         let mut alarm = TimerSleep::new();

@@ -14,9 +14,9 @@ use throughline_wire::{CallArguments, ToolDefinition, ToolName, WireName};
 /// The grammars that a text is searched for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolFilter {
-    /// All text protocols, each where it finds something.
+    /// All text protocols; each reports the calls that it finds.
     Any,
-    /// One of them.
+    /// One text protocol.
     Only(TextProtocolKind),
 }
 
@@ -31,14 +31,14 @@ pub struct ReplyInspection {
     pub visible_text: String,
 }
 
-/// A call in a text, or a block that is none.
+/// A call in a text, or a block that does not form one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct InspectedCall {
-    /// Its syntax: a text protocol, or the format of a leaked call.
+    /// Syntax of the call: a text protocol, or the format of a leaked call.
     pub format: &'static str,
     /// Written in the protocol that is read, or in another model's markup.
     pub origin: CallOrigin,
-    /// The name as written; empty if there is none.
+    /// The name as written; empty if it is missing.
     pub name: String,
     /// The tool that it means.
     pub tool: Option<ToolName>,
@@ -48,9 +48,9 @@ pub struct InspectedCall {
     pub prediction: CallPrediction,
     /// The block, in bytes of the text.
     pub span: Range<usize>,
-    /// From 1.
+    /// Line of the call, from 1.
     pub line: u32,
-    /// In characters, from 1.
+    /// Column of the call in characters, from 1.
     pub column: u32,
 }
 
@@ -68,32 +68,32 @@ pub enum CallOrigin {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CallPrediction {
-    /// It would run.
+    /// The call would run.
     Runs {
         /// The rule that decides.
         rule: String,
     },
-    /// A person would be asked first.
+    /// A person would be asked for approval first.
     Asks {
         /// The rule that decides.
         rule: String,
     },
-    /// It would be denied.
+    /// The call would be denied.
     Denied {
         /// The rule that decides.
         rule: String,
-        /// Told to the model.
+        /// Reason that the model would receive.
         reason: String,
     },
-    /// It would not start: refused, unknown, not offered, or with arguments that do not fit.
+    /// The call would not start: refused, unknown, not offered, or with arguments that do not fit.
     NotStarted {
-        /// Told to the model and to the user.
+        /// Reason that the model and the user would receive.
         why: String,
     },
 }
 
 impl CallPrediction {
-    /// It ends without a question to anyone.
+    /// True if the call ends without a question to a person.
     pub fn is_refusal(&self) -> bool {
         matches!(self, CallPrediction::Denied { .. } | CallPrediction::NotStarted { .. })
     }
@@ -104,7 +104,7 @@ impl CallPrediction {
 pub struct InspectionContext<'a> {
     /// The agent whose rules apply.
     pub agent: &'a Agent,
-    /// All tools.
+    /// All registered tools.
     pub registry: &'a ToolRegistry,
     /// The tools that the agent is offered.
     pub selection: &'a ToolSelection,
@@ -196,7 +196,7 @@ impl InspectedCall {
         let (line, column) = line_and_column(text, span.start);
         let registered = context.registry.by_wire_name(&WireName::from(name.as_str()));
         let tool = registered.map(|tool| tool.spec().name.clone());
-        // What a protocol says is JSON is JSON; a leaked call may not be.
+        // Arguments of a text protocol in JSON are parsed strictly; those of a leaked call may need repair.
         let read = arguments.and_then(|json| {
             let value =
                 serde_json::from_str(&json).map_err(|error| format!("its arguments are no JSON: {error}"))?;
@@ -208,8 +208,8 @@ impl InspectedCall {
     }
 }
 
-/// The same checks in the same order as in a turn: is it a call, does the tool exist, is it offered, do the arguments
-/// fit, what do the rules decide.
+/// Applies the same checks in the same order as a turn: is it a call, does the tool exist, is it offered, do
+/// the arguments fit, what do the rules decide.
 fn predict(
     name: &str,
     tool: Option<&ToolName>,

@@ -1,7 +1,7 @@
 //! Observation of all turns of an application, for metrics, call histories and raw bytes of upstreams.
 //!
-//! An observer never changes anything and is never waited for. The tasks that run the turns call it: it must return
-//! quickly and move slow work to a queue of its own.
+//! An observer never changes anything and is never waited for. The tasks that run the turns call it: it must
+//! return quickly and move slow work to its own queue.
 
 mod observed;
 
@@ -34,8 +34,8 @@ pub trait TurnObserver: Send + Sync {
         let _ = (turn, events);
     }
 
-    /// This process continues a turn that another one started: these events were in its log by then. Called once,
-    /// before anything else about the turn. The process that wrote them has already reported them.
+    /// Called once, before any other method for the turn, when this process continues a turn of another one:
+    /// its log has these events already. The process that wrote them has reported them.
     fn resumed(&self, turn: &TurnFacts, events: &[Event]) {
         let _ = (turn, events);
     }
@@ -46,14 +46,15 @@ pub trait TurnObserver: Send + Sync {
         let _ = turn;
     }
 
-    /// A model call has come this far.
+    /// A model call has made progress.
     fn model_call(&self, turn: &TurnFacts, call: &ModelCallFacts, event: ModelCallEvent) {
         let _ = (turn, call, event);
     }
 
-    /// Bytes of a reply as they came, in order; only of turns that asked for it ([`KeepRaw`]), and not of a reply in whose place
-    /// the same call was made again. Together they are the body that
-    /// [`wire::StepDecoder`](crate::wire::StepDecoder) read, but for the upstream's key and headers where it repeats them.
+    /// Bytes of a reply as received, in order; only for turns with [`KeepRaw::Yes`], and not of a reply that
+    /// was discarded because the call was repeated. Together they are the body that
+    /// [`wire::StepDecoder`](crate::wire::StepDecoder) read, except where it repeats the upstream's key and
+    /// headers.
     fn raw(&self, turn: &TurnFacts, call: &ModelCallFacts, bytes: &[u8]) {
         let _ = (turn, call, bytes);
     }
@@ -62,9 +63,9 @@ pub trait TurnObserver: Send + Sync {
 /// Identity and owner of a turn. The same value for the whole turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TurnFacts {
-    /// Its id.
+    /// Id of the turn.
     pub turn_id: TurnId,
-    /// Its conversation, if there is one.
+    /// Conversation of the turn, if any.
     pub conversation_id: Option<ConversationId>,
     /// The message that it writes.
     pub message_id: MessageId,
@@ -86,17 +87,17 @@ pub struct TurnFacts {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeepRaw {
-    /// Not passed on, and not copied.
+    /// Raw bytes are neither copied nor passed on.
     #[default]
     No,
-    /// Yes.
+    /// Raw bytes are passed to the observer.
     Yes,
 }
 
 /// Identity of a model call. The same value for the whole call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelCallFacts {
-    /// The step that asks, from 1.
+    /// Step that makes the call, from 1.
     pub step: u32,
     /// Number of this attempt, from 1.
     pub attempt: u32,
@@ -104,13 +105,13 @@ pub struct ModelCallFacts {
     pub upstream: String,
     /// The upstream's name of the model.
     pub model: String,
-    /// Its wire format.
+    /// Wire format of the upstream.
     pub dialect: Dialect,
 }
 
-/// Progress of a model call. Each event occurs at most once per call, in this order, except that a request that is repeated
-/// at once is [`Sent`](Self::Sent) again, and what follows comes anew. A call that is given up because the turn was stopped has no
-/// [`Ended`](Self::Ended).
+/// Progress of a model call. Each event occurs at most once per call, in this order, except that a request
+/// that is repeated immediately is [`Sent`](Self::Sent) again, followed by new events. A call that is dropped
+/// because the turn was stopped has no [`Ended`](Self::Ended).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ModelCallEvent {
@@ -118,7 +119,7 @@ pub enum ModelCallEvent {
     Sent {
         /// Time of the event.
         at: Instant,
-        /// Its body, in bytes.
+        /// Length of the request's body, in bytes.
         bytes: u64,
     },
     /// The status line and headers of an answer are there.

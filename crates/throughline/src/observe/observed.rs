@@ -6,10 +6,10 @@ use std::time::Instant;
 use throughline_engine::Event;
 use throughline_tools::{SecretSet, StreamRedactor};
 
-/// One turn as the observer sees it. Dropping it, however the turn ended, notifies the observer of the end.
+/// One turn as the observer sees it. Dropping it, on every path, notifies the observer of the end.
 pub(crate) struct ObservedTurn(Option<(Arc<dyn TurnObserver>, Arc<TurnFacts>)>);
 
-/// One model call as the observer knows it.
+/// One model call as the observer sees it.
 #[derive(Clone)]
 pub(crate) struct ObservedCall(Option<CallObserver>);
 
@@ -70,8 +70,9 @@ impl ObservedCall {
     }
 }
 
-/// The bytes of one reply on their way to the observer. They are held until the reply counts, since one that is asked for again
-/// is not part of the turn. Whatever is held is passed on at the end, also for a call that is given up.
+/// The bytes of one reply on their way to the observer. They are held until the reply counts, since a reply
+/// that is requested again is not part of the turn. Bytes still held are passed on at the end, also for a
+/// call that is dropped.
 pub(crate) struct ObservedBytes(Option<RawReply>);
 
 struct RawReply {
@@ -90,14 +91,14 @@ impl ObservedBytes {
         }
     }
 
-    /// Something of the reply has been passed on: it is not asked for again.
+    /// Marks the reply as part of the turn: some of it has been passed on, so it is not requested again.
     pub(crate) fn count(&mut self) {
         if let Some(raw) = &mut self.0 {
             raw.release();
         }
     }
 
-    /// Another reply takes its place.
+    /// Drops the held bytes: another reply replaces this one.
     pub(crate) fn discard(&mut self) {
         self.0 = None;
     }

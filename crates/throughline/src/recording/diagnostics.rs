@@ -31,7 +31,7 @@ pub fn diagnose(body: &[u8], language: UserLanguage) -> Vec<RecordingDiagnostic>
 /// A sign that bytes (and the same as text) may show.
 type SignMatcher = fn(&[u8], &str) -> bool;
 
-/// Each with its code in [`texts::diagnostic`].
+/// Signs of problems, each with its code in [`texts::diagnostic`].
 pub(super) const SIGNS: [(&str, SignMatcher); 10] = [
     ("empty", |_, text| text.is_empty()),
     ("compressed", |body, _| body.starts_with(b"\x1f\x8b") || body.starts_with(b"\x28\xb5\x2f\xfd")),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_is_called_by_its_name() {
+    fn bodies_that_are_not_streams_are_diagnosed() {
         check(b"", &["empty"]);
         check(b" \r\n", &["empty"]);
         check(b"\x1f\x8b\x08\x00\x00", &["compressed"]);
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_no_mistake() {
+    fn valid_streams_have_no_diagnostics() {
         for stream in [
             "data: {\"choices\":[]}\n\ndata: [DONE]\n\n",
             "event: ping\ndata: {}\n\n",
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sign_has_words_in_both_languages() {
+    fn every_diagnostic_has_a_text_in_both_languages() {
         for (code, _) in SIGNS {
             for language in [UserLanguage::English, UserLanguage::Chinese] {
                 assert!(texts::diagnostic(code, language).is_some(), "{code} {language:?}");

@@ -1,5 +1,5 @@
-//! Recorded replies of upstreams: decoded and projected to the events of a turn, or decoded again and compared with
-//! a turn's log. Pure; it never checks, asks or runs anything.
+//! Recorded replies of upstreams: decoded and projected to the events of a turn, or decoded again and
+//! compared with a turn's log. Pure; it never validates calls, asks a person or runs a tool.
 //!
 //! ```
 //! use throughline::recording::decode_recording;
@@ -36,9 +36,9 @@ const CHUNK_BYTES: usize = 1_024;
 pub struct Recording {
     /// The wire format that it was read as.
     pub dialect: Dialect,
-    /// The whole reply, with everything that was wrong with it.
+    /// The whole reply, with all of its problems.
     pub reply: ModelReply,
-    /// Its events by the chunk that they came from; chunks without events are left out.
+    /// Events of the recording, grouped by the chunk that produced them; chunks without events are left out.
     pub chunks: Vec<RecordingChunk>,
     /// True if there are more events than [`RECORDING_EVENTS_MAX`].
     pub is_cut: bool,
@@ -55,8 +55,8 @@ pub struct RecordingChunk {
 
 /// Decodes a recording in this wire format; `None` selects the one that fits best.
 ///
-/// The events are those that a page would have drawn while the reply came: the machine does not learn that the reply has
-/// ended, so nothing of it is checked, asked or run.
+/// The events are those that a page would have drawn while the reply arrived: the machine does not receive
+/// the end of the reply, so no call is validated, asked about or run.
 pub fn decode_recording(body: &[u8], dialect: Option<Dialect>, think: ThinkMode) -> Recording {
     let dialect = dialect.unwrap_or_else(|| detect_dialect(body, think));
     let reply = decode_reply(body, dialect, think);
@@ -109,8 +109,8 @@ pub fn guess_dialect(body: &[u8], think: ThinkMode) -> Option<Dialect> {
     (reply.has_content() || reply.finish.is_some() || is_error).then_some(dialect)
 }
 
-/// The wire format as which a recording makes most sense: it says something, comes to its end, and nothing is wrong with it,
-/// in this order. What fits several is the one that is documented first.
+/// The wire format that fits a recording best: it yields content, reaches its end, and has no problems, in
+/// this order of weight. On a tie the format that is documented first wins.
 fn detect_dialect(body: &[u8], think: ThinkMode) -> Dialect {
     let score = |dialect: &Dialect| {
         let reply = decode_reply(body, *dialect, think);
@@ -125,7 +125,7 @@ fn decode_reply(body: &[u8], dialect: Dialect, think: ThinkMode) -> ModelReply {
     ModelReply::decode(body, dialect, DecodeOptions { think, ..DecodeOptions::default() })
 }
 
-/// Tells what a step says as events of a turn.
+/// Projects the events of a step to events of a turn.
 struct EventProjector {
     turn: Turn,
     out: TurnOutput,
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_format_is_told_from_the_bytes() {
+    fn dialect_is_detected_from_the_bytes() {
         for (body, expected) in [
             (CHAT, Dialect::OpenaiChat),
             (ANTHROPIC, Dialect::Anthropic),
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_recording_has_no_wire_format() {
+    fn dialect_guess_is_none_for_unknown_bytes() {
         for (body, expected) in [(ANTHROPIC, Some(Dialect::Anthropic)), ("hello", None), ("", None)] {
             assert_eq!(guess_dialect(body.as_bytes(), ThinkMode::Verbatim), expected, "{body}");
         }
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn the_events_are_those_of_a_turn_and_fold_to_what_the_reply_says() {
+    fn recording_events_fold_to_the_decoded_reply() {
         let recording = decode_recording(CHAT.as_bytes(), None, ThinkMode::Verbatim);
         let message = AssistantMessage::from_events(&events(&recording));
         assert_eq!(message.text(), "Let me look.");
@@ -223,7 +223,7 @@ mod tests {
         );
         assert_eq!(call.arguments, Some(serde_json::json!({"city": "Paris"})));
         assert_eq!(recording.reply.calls.len(), 1);
-        // Each piece is a line, and says what that line said.
+        // Each chunk is one line, and has the events of that line.
         let lines = LineIndex::of(CHAT.as_bytes());
         let lines: Vec<usize> = recording.chunks.iter().map(|piece| lines.of_byte(piece.end - 1)).collect();
         assert_eq!(lines, [1, 2, 4, 6], "the turn begins, and an event ends with its blank line");
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_events_are_told_one_by_one_and_the_whole_all_the_same() {
+    fn recording_events_are_bounded_and_the_reply_is_whole() {
         let line = "data: {\"choices\":[{\"delta\":{\"content\":\"x\"}}]}\n\n";
         let body = line.repeat(RECORDING_EVENTS_MAX + 10);
         let recording = decode_recording(body.as_bytes(), Some(Dialect::OpenaiChat), ThinkMode::Verbatim);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_read() {
+    fn any_bytes_are_decoded_without_panic() {
         for body in [&b"\x00\x00\x00"[..], b"\x1f\x8b\x08", b"\xff\xfed\x00", b"[", b"{", b"<html>", b"data:"]
         {
             for dialect in Dialect::ALL {

@@ -26,20 +26,20 @@ const BEFORE_CHARS: usize = 20;
 /// Bytes of one answer of an upstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedBytes {
-    /// The step that asked, from 1.
+    /// Step that made the call, from 1.
     pub step: u32,
     /// Number of its attempt, from 1.
     pub attempt: u32,
     /// Complete or cut off.
     pub extent: RawExtent,
-    /// As they came.
+    /// Raw bytes as received.
     pub bytes: Vec<u8>,
 }
 
-/// One answer, decoded again.
+/// One reply, decoded again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct RedecodedReply {
-    /// The step that asked, from 1.
+    /// Step that made the call, from 1.
     pub step: u32,
     /// Number of its attempt, from 1.
     pub attempt: u32,
@@ -58,14 +58,14 @@ pub struct RedecodedReply {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RedecodeOutcome {
-    /// The result is the same as then.
+    /// The reply is decoded as before.
     Same,
-    /// The same as far as both go: the call was broken off, or not all of its bytes were recorded.
+    /// Equal up to the end of the shorter one: the call was cancelled, or not all of its bytes were recorded.
     #[serde(rename = "same_so_far")]
     SamePrefix,
-    /// Something is understood otherwise.
+    /// At least one part is decoded differently.
     Different(Vec<DecodeDifference>),
-    /// The log knows no such call.
+    /// The log has no such call.
     #[serde(rename = "not_in_the_log")]
     NotInLog,
     /// The decode profile was not recorded.
@@ -73,7 +73,7 @@ pub enum RedecodeOutcome {
     NoDecodeProfile,
 }
 
-/// Something that is understood otherwise.
+/// A part that is decoded differently.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DecodeDifference {
     /// The part that differs: `text`, `thinking`, `refusal`, `call 1`, `call_format`, `finish`, `usage`.
@@ -87,10 +87,10 @@ pub struct DecodeDifference {
     pub decoded: String,
 }
 
-/// Decodes recorded answers of a turn again and compares each with the turn's events.
+/// Decodes recorded replies of a turn again and compares each with the turn's events.
 ///
 /// # Errors
-/// The turn's calls traveled as text of a protocol that this release does not know.
+/// The turn's calls traveled in a text protocol that this release does not have.
 pub fn redecode(
     stored: &StoredTurn,
     events: &[Event],
@@ -144,7 +144,7 @@ fn wire_names(stored: &StoredTurn, offered: &[ToolName]) -> Vec<String> {
     tools.map(|tool| tool.wire_name.as_str().to_owned()).collect()
 }
 
-/// One model call as the log has it.
+/// One model call as recorded in the log.
 #[derive(Default)]
 struct LoggedCall {
     upstream: String,
@@ -281,9 +281,9 @@ fn input_text(input: &ToolInput) -> Option<String> {
 /// Extent of the comparison: everything, or a common prefix.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ComparisonExtent {
-    /// All.
+    /// Both must be complete.
     Complete,
-    /// One is the beginning of the other.
+    /// One may be the beginning of the other.
     Prefix,
 }
 
@@ -292,7 +292,7 @@ fn compare(then: &ReplyContent, now: &ReplyContent, extent: RawExtent) -> Redeco
         (RawExtent::Complete, Some(_)) => ComparisonExtent::Complete,
         _ => ComparisonExtent::Prefix,
     };
-    // Of arguments that were still coming nothing can be said.
+    // Arguments that had not arrived completely cannot be compared.
     let is_cut = |arguments: &&String| arguments.starts_with(UNREADABLE);
     let mut differences = Vec::new();
     for (what, then, now) in [

@@ -28,7 +28,7 @@ pub enum AnswerError {
         /// Final status; `None` = unknown, because its log was lost.
         status: Option<TurnStatus>,
     },
-    /// The text is not the JSON that was asked for.
+    /// The text is not valid JSON of the requested schema.
     #[error("the answer cannot be read: {why}; ask again, or use a model that follows schemas")]
     Unreadable {
         /// The text.
@@ -39,8 +39,8 @@ pub enum AnswerError {
 }
 
 impl Throughline {
-    /// Asks for a value: the model gets the type's JSON Schema, may call tools, and answers with JSON. If that cannot be
-    /// read, it is told why and asked once more, without tools.
+    /// Asks for a value: the model gets the type's JSON Schema, may call tools, and answers with JSON. If
+    /// that cannot be parsed, the model receives the error and is called once more, without tools.
     ///
     /// ```
     /// # use throughline_testkit as testkit;
@@ -64,7 +64,7 @@ impl Throughline {
     /// ```
     ///
     /// # Errors
-    /// The turn cannot be started, fails or is stopped; the second answer cannot be read either.
+    /// The turn cannot be started, fails or is stopped; or the second answer cannot be parsed either.
     pub async fn ask_as<T: DeserializeOwned + JsonSchema>(
         &self,
         request: impl Into<TurnRequest>,
@@ -144,7 +144,7 @@ impl AnswerSchema {
         read_with(message, |text| self.find(text))
     }
 
-    /// Asks the model once more after a mistake.
+    /// Message that asks the model to correct a mistake.
     pub fn correction(why: &str) -> String {
         format!("That cannot be read as the JSON that was asked for: {why}. Answer with that JSON only.")
     }
@@ -223,7 +223,7 @@ fn find_value<T>(text: &str, accept: impl Fn(Value) -> Result<T, String>) -> Res
     Err(nearest)
 }
 
-/// Most places of a text at which its value is looked for: each may cost a reading of the rest.
+/// Maximum number of offsets in a text at which a JSON value is tried: each may cost a scan of the rest.
 const CANDIDATES_MAX: usize = 64;
 
 #[cfg(test)]
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_found_in_fences_and_sentences() {
+    fn json_answer_is_found_in_fences_and_sentences() {
         check(r#"{"city": "Paris"}"#, Ok("Paris"));
         check("```json\n{\"city\": \"Paris\"}\n```", Ok("Paris"));
         check(r#"Here {so it is}: {"city": "Paris"} - enjoy."#, Ok("Paris"));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_brackets_takes_long() {
+    fn megabyte_of_brackets_is_rejected() {
         let brackets = "[".repeat(1 << 20);
         assert!(parse::<Place>(&brackets).is_err());
     }

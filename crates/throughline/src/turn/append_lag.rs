@@ -28,7 +28,7 @@ impl AppendLag {
         self.pending_since_ms.store(0, Ordering::Relaxed);
     }
 
-    /// `None` = nothing is under way.
+    /// `None` = no append is in flight.
     pub(crate) fn elapsed(&self) -> Option<Duration> {
         let since = self.pending_since_ms.load(Ordering::Relaxed).checked_sub(1)?;
         Some(self.created.elapsed().saturating_sub(Duration::from_millis(since)))

@@ -41,8 +41,8 @@ impl CommandSender {
         tokio::select! {
             biased;
             result = &mut result => result.ok(),
-            // What is sent in the very moment in which the turn ends stays in the channel, its reply with it, for as long as
-            // somebody could send: as long as this waits.
+            // A command sent in the moment in which the turn ends stays in the channel, together with its
+            // reply, as long as a sender exists, which is as long as this waits.
             () = self.0.closed() => result.try_recv().ok(),
         }
     }
@@ -105,9 +105,9 @@ pub enum CommandAck {
 #[must_use = "a message that is not queued is not heard"]
 #[non_exhaustive]
 pub enum SendResult {
-    /// It waits for its time.
+    /// The message is queued.
     Queued(UserMessageId),
-    /// Too many wait already (`messages_queued_max`).
+    /// The queue is full (`messages_queued_max`).
     QueueFull,
     /// The turn is over: send the message to the next one.
     TurnEnded,
@@ -127,9 +127,9 @@ pub enum RetractResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "the call may have ended before"]
 pub enum CancelCallResult {
-    /// It ends now, or as soon as its tool has reported how it ended.
+    /// The call ends now, or as soon as its tool has reported how it ended.
     Cancelled,
-    /// It had an outcome before.
+    /// The call already had an outcome.
     AlreadyEnded,
     /// The turn has no such call.
     Unknown,
@@ -141,7 +141,7 @@ pub enum CancelCallResult {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use = "an answer that does not fit can be corrected"]
 pub enum ToolAnswerResult {
-    /// It is the answer, and in the log.
+    /// The answer was accepted and is in the log.
     Accepted,
     /// The question is not open: it was answered, expired, or is another turn's.
     NotOpen,
@@ -158,7 +158,7 @@ pub enum ToolAnswerResult {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[must_use = "an answer may come too late"]
 pub enum ClientAnswerResult {
-    /// It was the first one in time: it is the call's outcome, and in the log.
+    /// The answer was the first in time: it is the call's outcome, and in the log.
     Accepted,
     /// The call has an outcome already: another answer, a stop.
     AlreadyClosed,
@@ -166,7 +166,7 @@ pub enum ClientAnswerResult {
     TooLate,
     /// The call is another user's.
     WrongUser,
-    /// No client is asked to run such a call, or that was long ago.
+    /// No such call is open for a client, or it ended long ago.
     Unknown,
 }
 
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_command_is_answered_also_if_the_turn_ends_while_it_is_sent() {
+    async fn command_reply_is_none_once_the_turn_has_ended() {
         let (commands, mut turn) = CommandSender::channel();
         let answers = async {
             let Some(command) = turn.recv().await else { return };
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(tokio::join!(ask(&commands), answers).0, Some(CancelCallResult::Cancelled));
         assert_eq!(ask(&commands).await, None, "it is over");
 
-        // A sender that had its place in the channel when the turn ended: the command is read by nobody, and lives on.
+        // A sender holds a slot of the channel when the turn ends: the command is never read and stays alive.
         let (commands, turn) = CommandSender::channel();
         let place = commands.0.clone().reserve_owned().await.unwrap();
         let (reply, result) = oneshot::channel();

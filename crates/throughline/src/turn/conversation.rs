@@ -14,8 +14,8 @@ use throughline_engine::{ConversationId, MessageTiming, QueuedMessage, Remembere
 use throughline_wire::{Message, UserPart};
 use uuid::Uuid;
 
-/// A conversation: each turn sees what the ones before it added. The history consists of closed steps in which every
-/// call has exactly one outcome, so it can be sent to any model in any dialect.
+/// A conversation: each turn receives the history of the turns before it. The history consists of closed
+/// steps in which every call has exactly one outcome, so it can be sent to any model in any dialect.
 ///
 /// ```
 /// # use throughline_testkit as testkit;
@@ -75,22 +75,23 @@ impl Conversation {
         self.store = Some(store);
     }
 
-    /// Goes on from a history.
+    /// Starts from a history.
     pub fn with_history(self, history: Vec<Message>) -> Self {
         Self { history: Arc::new(Mutex::new(history)), ..self }
     }
 
-    /// Its id, as in its turns' events.
+    /// Id of the conversation, as in its turns' events.
     pub fn id(&self) -> &ConversationId {
         &self.id
     }
 
-    /// From now on another agent answers.
+    /// Sets the agent of the turns from now on.
     pub fn set_agent(&mut self, agent: impl Into<String>) {
         self.request_template.agent = Some(agent.into());
     }
 
-    /// From now on this model answers, as `upstream/model`; `None` = the agent's own. The history fits any.
+    /// Sets the model of the turns from now on, as `upstream/model`; `None` = the agent's default. The
+    /// history fits any model.
     pub fn set_model(&mut self, model: Option<String>) {
         self.request_template.model = model;
     }
@@ -105,7 +106,7 @@ impl Conversation {
         self.request_template.instructions = instructions;
     }
 
-    /// From now on this user's clients run tools (see [`Throughline::connect_client`]).
+    /// Sets the user whose clients run tools from now on (see [`Throughline::connect_client`]).
     pub fn set_user(&mut self, user: Option<String>) {
         self.request_template.user = user;
     }
@@ -119,8 +120,8 @@ impl Conversation {
         }
     }
 
-    /// Waits for the end of the running turn, and starts the next one with all queued messages as one input. `None`
-    /// if there are none.
+    /// Waits for the end of the running turn, and starts the next one with all queued messages as one input.
+    /// `None` if the queue is empty.
     ///
     /// A turn that was stopped or failed leaves its queue as well: use [`take_queued`](Self::take_queued) to look at
     /// it first. A new question by [`ask`](Self::ask) also takes precedence over the queue.
@@ -227,7 +228,7 @@ impl Conversation {
             self.id = new_id();
         }
         self.forget_approvals();
-        // A turn that is still running adds to the old history, which nobody reads any more.
+        // A turn that is still running adds to the old history, which is no longer read.
         self.history = Arc::default();
     }
 }

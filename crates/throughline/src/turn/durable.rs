@@ -21,8 +21,8 @@ use throughline_wire::{Message, UserPart};
 /// Owner of what is stored by a program without users: the same name as the server's, so that both read each other's
 /// conversations.
 const USER_DEFAULT: &str = "local";
-/// Attempts to write the end of a turn while its viewers wait, and the pause between two. What is not written then is
-/// written before the next turn, or by [`Throughline::resume_all`].
+/// Attempts to write the end of a turn while its viewers wait, and the pause between two. An end that is not
+/// written then is written before the next turn, or by [`Throughline::resume_all`].
 const END_TRIES_MAX: u32 = 3;
 const END_PAUSE: Duration = Duration::from_millis(200);
 
@@ -30,7 +30,7 @@ const END_PAUSE: Duration = Duration::from_millis(200);
 #[must_use = "a turn whose handle is dropped is stopped: read it to its end, or detach it"]
 #[derive(Default)]
 pub struct ResumedTurns {
-    /// Turns that go on, or whose end was not recorded. Oldest first.
+    /// Turns that continue, or whose end was not recorded. Oldest first.
     pub turns: Vec<TurnHandle>,
     /// Turns that cannot be resumed here, with the reason. They stay open in the store.
     pub failed: Vec<(TurnId, Error)>,
@@ -43,7 +43,7 @@ impl fmt::Debug for ResumedTurns {
     }
 }
 
-/// A conversation's place in a store.
+/// A conversation in a store.
 #[derive(Clone)]
 pub(super) struct ConversationStore {
     catalog: Arc<dyn Catalog>,
@@ -56,7 +56,7 @@ pub(super) struct ConversationStore {
 type PendingEnd = Arc<Mutex<Option<(TurnId, TurnEnd)>>>;
 
 impl Throughline {
-    /// Opens a conversation of a store, to go on where it was left.
+    /// Opens a conversation of a store, to continue it.
     ///
     /// # Errors
     /// [`Error::NoConversation`]; [`Error::TurnRunning`] if a turn of it has no end yet: call
@@ -82,9 +82,9 @@ impl Throughline {
         Ok(conversation)
     }
 
-    /// Goes on with every turn that a dead process has left open in a store, of all users and conversations. Calls in
-    /// flight are settled truthfully: a write that had started is reported as unknown and does not run again. Call it
-    /// once, before new turns start.
+    /// Continues every turn that a dead process has left open in a store, of all users and conversations.
+    /// Calls in flight are settled truthfully: a write that had started is reported as unknown and does not
+    /// run again. Call it once, before new turns start.
     ///
     /// # Errors
     /// [`Error::OtherStore`]; the store cannot be read. A turn that cannot be resumed is in
@@ -183,7 +183,7 @@ impl ConversationStore {
         Self { catalog, leaf, pending_end: PendingEnd::default() }
     }
 
-    /// The same store, for a conversation that does not exist yet.
+    /// The same store, for a conversation that is not stored yet.
     pub(super) fn for_new_conversation(&self) -> Self {
         Self { leaf: None, ..self.clone() }
     }
@@ -271,7 +271,7 @@ async fn history<S: Catalog + Log>(
         match (turn.cut_at, turn.adds) {
             (None, Some(adds)) => history.append(&mut parse(&adds)?),
             (None, None) => return Err(Error::TurnRunning),
-            // A fork: the next turn continues this one behind one of its events.
+            // A fork: the next turn continues this one after one of its events.
             (Some(seq), _) => {
                 let Some(row) = store.turn(user, &turn.id).await? else { continue };
                 let (events, states) = read_turn(store, &turn.id).await?;
@@ -296,7 +296,7 @@ async fn write_end(catalog: &dyn Catalog, user: &str, turn: &TurnId, end: TurnEn
     }
 }
 
-/// `None`: another process has the turn, or its log was lost; whoever resumes it knows its end.
+/// `None`: another process has the turn, or its log was lost; the process that resumes it records its end.
 fn end_row(result: &TurnResult) -> Option<(TurnId, TurnEnd)> {
     let status = serde_json::to_value(result.status?).ok()?.as_str()?.to_owned();
     let figure = |number: u64| i64::try_from(number).ok();

@@ -81,7 +81,7 @@ impl TurnHandle {
         Self { id, reader, message: AssistantMessage::default(), control, guard }
     }
 
-    /// Its id, as in its events.
+    /// Id of the turn, as in its events.
     pub fn id(&self) -> &TurnId {
         &self.id
     }
@@ -98,21 +98,21 @@ impl TurnHandle {
         &self.message
     }
 
-    /// Reads to the end and returns the whole message: blocks, calls with their outcomes, usage, status. This is the use
-    /// without streaming, and not a second path.
+    /// Reads to the end and returns the whole message: blocks, calls with their outcomes, usage, status. Use
+    /// it if you do not need streaming; it reads the same events.
     ///
-    /// If the log was lost under the turn, the message has no `status`: what it holds is what is known.
+    /// If the log was lost during the turn, the message has no `status` and holds the events received so far.
     pub async fn finish(mut self) -> AssistantMessage {
         while self.next().await.is_some() {}
         self.message
     }
 
     /// Reads to the end and returns the answer as a value. The request must have asked for one:
-    /// [`TurnRequest::answer_as`](crate::TurnRequest::answer_as), or `answer_schema` with a schema of your own and
+    /// [`TurnRequest::answer_as`](crate::TurnRequest::answer_as), or `answer_schema` with your own schema and
     /// [`serde_json::Value`] as `T`.
     ///
     /// # Errors
-    /// The turn failed or was stopped, or its last text is no such value.
+    /// The turn failed or was stopped, or its last text is not such a value.
     pub async fn finish_as<T: DeserializeOwned>(self) -> Result<T, AnswerError> {
         answer::read(&self.finish().await)
     }
@@ -147,14 +147,14 @@ impl TurnHandle {
     }
 }
 
-/// Says something to a running turn. Cheap to clone; holding it does not keep the turn alive.
+/// Sends messages and commands to a running turn. Cheap to clone; holding it does not keep the turn alive.
 #[derive(Clone, Debug)]
 pub struct TurnControl {
     pub(crate) commands: CommandSender,
     pub(crate) finished: CancellationToken,
     /// The handle has been dropped: the turn is being stopped.
     pub(crate) abandoned: CancellationToken,
-    /// Whom the turn waits for.
+    /// Person or client that the turn waits for.
     pub(crate) waits: watch::Receiver<Option<TurnWait>>,
     /// Messages that the user sends during the turn.
     pub(crate) steering_queue: SteeringQueue,
@@ -170,12 +170,14 @@ impl TurnControl {
         self.abandoned.is_cancelled()
     }
 
-    /// Whom the turn waits for while nothing of it runs: a person or clients. `None` while it runs, and once it is over.
+    /// Person or client that the turn waits for while nothing of it runs. `None` while it runs, and once it
+    /// is over.
     pub fn waits_for(&self) -> Option<TurnWait> {
         *self.waits.borrow()
     }
 
-    /// Waits until [`waits_for`](Self::waits_for) is something else than this, and gives it. `None` = the turn is over.
+    /// Waits until [`waits_for`](Self::waits_for) differs from this value, and returns it. `None` = the turn
+    /// is over.
     ///
     /// A server counts a turn that waits as one that costs nothing:
     ///
@@ -260,7 +262,8 @@ impl TurnControl {
         self.send_as(id, input, when).await
     }
 
-    /// The same under an id of one's own, unique in the turn. Saying it twice is saying it once.
+    /// Sends a message under the caller's id, unique in the turn. Repeating it with the same id has no
+    /// further effect.
     pub async fn send_as(
         &self,
         id: UserMessageId,
@@ -303,7 +306,8 @@ impl TurnControl {
         self.steering_queue.queued()
     }
 
-    /// Takes the same messages after the end. While the turn runs they belong to it, and the result is empty.
+    /// Takes messages that the turn did not read, after its end. While the turn runs they belong to it, and
+    /// the result is empty.
     pub fn take_queued(&self) -> Vec<QueuedMessage> {
         if self.is_over() { self.steering_queue.take_all() } else { Vec::new() }
     }
@@ -318,13 +322,14 @@ impl TurnControl {
         self.commands.send(TurnCommand::Cancel { why: Some(why.into()) }).await
     }
 
-    /// Stops one call, and tells what came of it when the log has it.
+    /// Cancels one call, and returns the result when the log has it.
     pub async fn cancel_call(&self, call: CallId) -> CancelCallResult {
         let cancelled = self.commands.ask(|reply| TurnCommand::CancelCall { call, reply });
         cancelled.await.unwrap_or(CancelCallResult::TurnEnded)
     }
 
-    /// For how long the turn has been waiting for its log by now: what happens meanwhile is seen only when the log has it.
+    /// Time for which the turn has been waiting for its log; later events become visible only when the log
+    /// has them.
     pub fn append_lag(&self) -> Option<Duration> {
         self.append_lag.elapsed()
     }
@@ -340,7 +345,7 @@ impl TurnControl {
     }
 }
 
-/// A cursor in the log that also notices when there is no writer any more.
+/// A cursor in the log that also notices the end of the writer.
 struct TurnReader {
     turn: TurnId,
     log: Arc<dyn Log>,
@@ -354,7 +359,7 @@ struct TurnReader {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TailState {
     Open,
-    /// The driver is gone; the rest of the log is read once more without waiting.
+    /// The driver has stopped; the rest of the log is read once more without waiting.
     DriverStopped,
     Ended,
 }
@@ -384,8 +389,8 @@ impl TurnReader {
                     records = self.tail.next() => match records {
                         Ok(Some(records)) => self.buffer(records),
                         Ok(None) | Err(_) => {
-                            // The last event is in the log a moment before the turn has let go of everything; whoever
-                            // sees the end may rely on both.
+                            // The last event is in the log a moment before the turn has released everything;
+                            // after the end has been seen, both hold.
                             self.finished.cancelled().await;
                             self.tail_state = TailState::Ended;
                         }
@@ -397,8 +402,7 @@ impl TurnReader {
     }
 
     fn buffer(&mut self, records: Vec<LogRecord>) {
-        // Written by this process: a record that cannot be read does not occur, and a reader ignores what it does not
-        // know.
+        // Written by this process: an unreadable record cannot occur, and readers ignore unknown ones.
         self.buffered
             .extend(records.iter().filter_map(|record| serde_json::from_slice(&record.payload).ok()));
         if let Some(last) = records.last() {

@@ -8,8 +8,8 @@ use throughline_wire::{Message, Usage};
 
 /// Callbacks of a turn, in addition to its events.
 pub struct TurnHooks {
-    /// Called once, when the log holds the last event and before any viewer sees the end of the turn. Must not block:
-    /// move slow work into a task of its own.
+    /// Called once, when the log holds the last event and before any viewer sees the end of the turn. Must
+    /// not block: move slow work to a separate task.
     pub on_end: Box<dyn FnOnce(TurnResult) + Send>,
     /// Receives each answer that applies to the conversation from now on, once the log has it. May block its thread;
     /// the turn does not end before it has returned.
@@ -33,7 +33,7 @@ pub struct TurnResult {
     pub text: String,
     /// Tokens of all steps.
     pub usage: Usage,
-    /// From its beginning to the first content, in milliseconds.
+    /// Time from the beginning to the first content, in milliseconds.
     pub first_content_ms: Option<u64>,
     /// Time that models spent writing thinking, text and arguments, in milliseconds.
     pub writing_ms: u64,
@@ -72,7 +72,7 @@ impl TurnHooks {
 }
 
 impl Default for TurnHooks {
-    /// No callbacks.
+    /// Hooks that do nothing.
     fn default() -> Self {
         Self { on_end: Box::new(|_| ()), on_remembered: Arc::new(|_| ()), record_end: None }
     }

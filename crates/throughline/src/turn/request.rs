@@ -13,7 +13,7 @@ use throughline_engine::{ConversationId, RememberedDecision, TurnId};
 use throughline_tools::{ToolToggle, argument_schema};
 use throughline_wire::{Media, Message, ModelSettings, ToolChoice, ToolName, UserPart};
 
-/// One turn to be run, with everything that can differ from the application's own settings.
+/// Request of one turn, with everything that can differ from the application's settings.
 ///
 /// ```
 /// use throughline::TurnRequest;
@@ -39,21 +39,21 @@ pub struct TurnRequest {
     pub mode: Option<ToolMode>,
     /// The approval mode; `None` = the application's.
     pub approval: Option<ApprovalMode>,
-    /// Told in the events.
+    /// Conversation id reported in the events.
     pub conversation_id: Option<ConversationId>,
     /// Remembered decisions that apply to this turn, in addition to the permanent ones.
     pub remembered: Vec<RememberedDecision>,
     /// The user who owns the turn, in an application with several users: only the same user's clients run tools for
     /// it.
     pub user: Option<String>,
-    /// Its id, unique everywhere; `None` = a new one.
+    /// Id of the turn, unique everywhere; `None` = a new one.
     pub turn_id: Option<TurnId>,
     /// Instructions appended to the agent's own.
     pub instructions: Option<String>,
     /// Sampling that differs from the agent's.
     pub settings: ModelSettings,
-    /// Call with which the turn begins, as if the model had made it: rules, questions and the log are those of any call,
-    /// and the model is asked once it has ended.
+    /// First call of the turn, as if the model had made it: rules, questions and the log apply as to any
+    /// call, and the model is called once it has ended.
     pub first_call: Option<FirstCall>,
     /// Tools declared by the requester, offered under exactly their names. A call of one waits until
     /// [`Throughline::answer_client_call`](crate::Throughline::answer_client_call) answers it, at most `own_tool_ms_max`. Their effect and timeout settings
@@ -62,11 +62,11 @@ pub struct TurnRequest {
     /// Permits, requires or forbids tool calls. A call is forced in the first step only, and from `request_tools` if
     /// there are any; [`ToolChoice::None`] applies to the whole turn, and no tool is offered in it.
     pub tool_choice: ToolChoice,
-    /// On if the agent's tools are offered together with `request_tools`; the agent's toggles apply as well.
+    /// Offers the agent's tools in addition to `request_tools`; the agent's toggles apply as well.
     pub tools: ToolToggle,
     /// The agent, or the bare model.
     pub persona: PersonaMode,
-    /// Upper bound on attempts of the first model call, for requesters that retry by themselves.
+    /// Maximum number of attempts of the first model call, for requesters that retry themselves.
     pub first_step_attempts_max: Option<u32>,
     /// Passes the raw bytes of the upstreams to the [`TurnObserver`](crate::TurnObserver).
     pub keep_raw: KeepRaw,
@@ -84,8 +84,10 @@ impl TurnRequest {
         Self { input: input.into(), ..Self::default() }
     }
 
-    /// Instructs the model to answer with a value of this type; [`TurnHandle::finish_as`](crate::TurnHandle::finish_as)
-    /// reads it. [`Throughline::ask_as`](crate::Throughline::ask_as) does both, and asks once more if it cannot be read.
+    /// Instructs the model to answer with a value of this type;
+    /// [`TurnHandle::finish_as`](crate::TurnHandle::finish_as) reads it.
+    /// [`Throughline::ask_as`](crate::Throughline::ask_as) does both, and repeats the call once if the answer
+    /// cannot be parsed.
     #[must_use]
     pub fn answer_as<T: JsonSchema>(self) -> Self {
         Self { answer_schema: Some(argument_schema::<T>()), ..self }

@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 impl Throughline {
-    /// Starts a turn. It runs in a task of its own, on the tokio runtime of the caller.
+    /// Starts a turn. It runs in a separate task, on the tokio runtime of the caller.
     ///
     /// # Errors
     /// As in [`ask`](Self::ask).
@@ -99,7 +99,7 @@ impl Throughline {
         };
         let mut remembered = self.permanent_approvals(request.user.as_deref()).await?;
         remembered.extend(request.remembered);
-        // Said once, where a conversation begins.
+        // Logged once, where a conversation begins.
         if request.history.is_empty() {
             remarks.extend(tool_transport::withheld_remarks(&selection));
         }
@@ -183,10 +183,10 @@ impl Throughline {
         Ok(PreparedTurn { stored, history: conversation_history, upstreams })
     }
 
-    /// Begins a prepared turn. It runs in a task of its own, on the tokio runtime of the caller.
+    /// Begins a prepared turn. It runs in a separate task, on the tokio runtime of the caller.
     ///
     /// # Errors
-    /// The log refuses it.
+    /// The log cannot be written.
     pub async fn start_prepared(
         &self,
         prepared: PreparedTurn,
@@ -199,13 +199,14 @@ impl Throughline {
         self.spawn_driver(stored, history, upstreams, claim, TurnOrigin::New, hooks).await
     }
 
-    /// Continues a turn whose process is gone. It belongs to this process from now on: any other writer is fenced
-    /// off. Calls in flight are settled truthfully, then the turn continues or ends as its agent's `on_interrupted`
-    /// sets. `history` is the conversation's history before the turn; it is used if the stored turn does not have its
-    /// own.
+    /// Continues a turn whose process has ended. It belongs to this process from now on: any other writer is
+    /// fenced off. Calls in flight are settled truthfully, then the turn continues or ends as its agent's
+    /// `on_interrupted` sets. `history` is the conversation's history before the turn; it is used if the
+    /// stored turn does not contain one.
     ///
-    /// Upstreams and tools are looked up by name among today's. A missing one is reported in the turn, as any other
-    /// failure. A turn that has already ended is read to its end, and the hooks are called.
+    /// Upstreams and tools are looked up by name in the current settings. A missing one is reported in the
+    /// turn, as any other failure. A turn that has already ended is read to its end, and the hooks are
+    /// called.
     ///
     /// # Errors
     /// The log cannot be read or written; the stored turn is from a later release.
@@ -318,7 +319,7 @@ impl Throughline {
         let (on_end, record_end) = (hooks.on_end, hooks.record_end);
         let turn_id = id.clone();
         tokio::spawn(async move {
-            // Whatever happens in here, whoever follows the turn is told that it is over.
+            // Readers of the turn are notified of its end on every path, also after a panic.
             let _ended = ended;
             let ended = driver::drive(setup, start, origin, context).await;
             let ended = TurnResult { turn_id, ..ended };
@@ -353,8 +354,8 @@ fn forbid_tools_on_demand(request: &mut TurnRequest) {
     request.tools = ToolToggle::Off;
 }
 
-/// The agent as modified by the request. If a request's tool and an agent's tool have the same name on the wire, the
-/// request's is offered: it is the one that the requester knows.
+/// The agent as modified by the request. If a request's tool and an agent's tool have the same name on the
+/// wire, the request's is offered: the requester expects that one.
 fn apply_request<'a>(agent: &'a Agent, request: &TurnRequest, registry: &ToolRegistry) -> Cow<'a, Agent> {
     let mut agent = Cow::Borrowed(agent);
     if request.persona == PersonaMode::BareModel {
@@ -376,7 +377,8 @@ fn apply_request<'a>(agent: &'a Agent, request: &TurnRequest, registry: &ToolReg
     agent
 }
 
-/// The agent's prompt first, then what the request says, then the request's own tools where they travel as text.
+/// Joins the agent's prompt, the request's instructions, and the request's tools if they travel as text, in
+/// this order.
 fn join_instructions(
     selection: &ToolSelection,
     request_instructions: impl IntoIterator<Item = String>,
@@ -414,7 +416,7 @@ fn offered_tools(
     let mut offered = registry.offered_with(&agent.tool_call.toggles, client_of);
     offered.retain(|tool| selection.is_offered(&tool.name));
     for tool in &mut offered {
-        // A tool that sets no limit of its own has the default one; the agent's setting replaces it.
+        // The agent's setting replaces the default limit, which a tool has if it sets none.
         if u128::from(tool.timeout_ms) == TOOL_TIMEOUT_DEFAULT.as_millis() {
             tool.timeout_ms = agent.tool_call.timeout_ms;
         }
@@ -437,9 +439,10 @@ fn fit_limits_to_context(limits: TurnLimits, facts: Option<ModelFacts>) -> TurnL
 mod tests {
     use super::*;
 
-    /// A small model gets shorter results back, a large or unknown one those of the setting, and a setting below both holds.
+    /// A small model gets shorter results, a large or unknown one those of the setting; a lower setting holds
+    /// for both.
     #[test]
-    fn shortened_results_fit_the_context_of_the_model() {
+    fn shortened_output_limit_fits_the_model_context() {
         let fitted = |context_tokens, bytes| {
             let limits = TurnLimits { shortened_output_bytes_max: bytes, ..TurnLimits::default() };
             let facts = ModelFacts { context_tokens, ..ModelFacts::default() };

@@ -26,7 +26,7 @@ pub const STORED_TURN_VERSION: u32 = 1;
 pub struct StoredTurn {
     /// [`STORED_TURN_VERSION`].
     pub v: u32,
-    /// Its ids, and what the user sent.
+    /// Ids of the turn, and the user's input.
     pub start: TurnStart,
     /// Agent, tools and rules as decided when the turn was prepared. Its history is empty if it is the
     /// conversation's.
@@ -53,7 +53,7 @@ pub struct StoredTurn {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "read_as")]
     pub decode_profiles: Vec<DecodeProfile>,
-    /// The call with which the turn begins; absent = the model is asked at once.
+    /// Call with which the turn begins; absent = the model is called first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_call: Option<FirstCall>,
 }
@@ -62,15 +62,16 @@ pub struct StoredTurn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HistorySource {
-    /// In the stored turn: its request brought it along.
+    /// The stored turn, since its request contained the history.
     #[default]
     Turn,
-    /// In its conversation, up to this turn: the caller of [`Throughline::resume`](crate::Throughline::resume) supplies it.
+    /// The conversation, up to this turn: the caller of [`Throughline::resume`](crate::Throughline::resume)
+    /// supplies it.
     Conversation,
 }
 
 impl StoredTurn {
-    /// Its id.
+    /// Id of the turn.
     pub fn turn_id(&self) -> &TurnId {
         &self.start.turn_id
     }
@@ -80,7 +81,7 @@ impl StoredTurn {
         &self.start.message_id
     }
 
-    /// Its conversation, if there is one.
+    /// Conversation of the turn, if any.
     pub fn conversation_id(&self) -> Option<&ConversationId> {
         self.start.conversation_id.as_ref()
     }
@@ -110,11 +111,11 @@ impl StoredTurn {
             None => events,
             Some(seq) => &events[..events.partition_point(|event| event.seq <= seq)],
         };
-        // Folding needs neither what was said before nor permission to go on.
+        // Folding needs neither the earlier history nor permission to continue.
         let setup = TurnSetup { on_interrupted: OnInterrupted::End, ..self.setup.clone() };
         let mut machine = Turn::restore(setup, self.start.clone(), events, provider_states);
         if let Some(last) = events.last().filter(|_| !machine.is_over()) {
-            // Whatever is open at the cut is closed as it would be if the process had ended there.
+            // Everything open at the cut is closed as if the process had ended there.
             machine.resume(0, last.timestamp, &mut TurnOutput::default());
         }
         machine.history().unwrap_or_default()
@@ -139,7 +140,7 @@ pub struct PreparedTurn {
     pub(crate) stored: StoredTurn,
     /// The conversation's, if it is not in `stored`.
     pub(crate) history: Vec<Message>,
-    /// By position in the setup's upstreams.
+    /// Clients by position in the setup's upstreams.
     pub(crate) upstreams: Vec<Arc<UpstreamClient>>,
 }
 

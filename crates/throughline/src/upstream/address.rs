@@ -1,4 +1,4 @@
-//! From a base URL and a dialect's path to an address.
+//! Addresses of requests, joined from a base URL and a dialect's path.
 
 use super::UpstreamConfigError;
 use std::fmt;
@@ -61,7 +61,7 @@ impl BaseUrl {
         url
     }
 
-    /// On this machine: no proxy can help.
+    /// True for an address on this machine, which no proxy can reach.
     pub(crate) fn is_loopback(&self) -> bool {
         match self.0.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -71,7 +71,7 @@ impl BaseUrl {
         }
     }
 
-    /// On this machine, or by its name or number on a network of its owner.
+    /// True for an address on this machine, or on a private network by name or number.
     pub(crate) fn is_on_own_network(&self) -> bool {
         const SUFFIXES: [&str; 7] =
             [".local", ".localdomain", ".lan", ".home", ".home.arpa", ".internal", ".ts.net"];
@@ -100,7 +100,7 @@ impl BaseUrl {
 }
 
 impl fmt::Display for BaseUrl {
-    /// Without the query, which may hold a key.
+    /// Writes the address without its query, which may hold a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = self.0.clone();
         shown.set_query(None);
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_path_is_appended_however_the_base_is_written() {
+    fn path_is_joined_to_every_form_of_base_url() {
         let cases = [
             ("https://api.openai.com/v1", "/chat/completions", "https://api.openai.com/v1/chat/completions"),
             ("https://api.openai.com/v1/", "/chat/completions", "https://api.openai.com/v1/chat/completions"),
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_is_none_or_holds_a_secret_is_refused() {
+    fn invalid_base_url_is_rejected_and_secrets_are_hidden() {
         for text in ["", "api.openai.com/v1", "ftp://h", "file:///etc/passwd", "https://"] {
             assert!(BaseUrl::parse(text).is_err(), "{text}");
         }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_recognized() {
+    fn loopback_addresses_are_recognized() {
         for (text, expected) in [
             ("http://localhost:1", true),
             ("http://127.0.0.9", true),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_own_network_is_recognized() {
+    fn private_network_addresses_are_recognized() {
         for (text, expected) in [
             ("http://localhost:1", true),
             ("http://ollama:11434", true),

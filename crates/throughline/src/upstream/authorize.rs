@@ -14,7 +14,7 @@ pub struct OutgoingRequest {
 }
 
 impl fmt::Debug for OutgoingRequest {
-    /// Without its headers and its body: a key may be in them.
+    /// Shows neither headers nor body: they may contain a key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (method, host) = (self.method(), self.inner.url().host_str());
         f.debug_struct("OutgoingRequest")
@@ -45,7 +45,7 @@ impl OutgoingRequest {
         self.inner.body().and_then(reqwest::Body::as_bytes).unwrap_or_default()
     }
 
-    /// Another body, for platforms that wrap the provider's.
+    /// Replaces the body, for platforms that wrap the provider's.
     pub fn set_body(&mut self, body: Vec<u8>) {
         *self.inner.body_mut() = Some(body.into());
     }
@@ -61,15 +61,15 @@ impl OutgoingRequest {
         headers.filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)))
     }
 
-    /// Sets a header, in place of one of the same name. Its value is redacted from errors and recordings.
+    /// Sets a header, replacing one of the same name. Its value is redacted from errors and recordings.
     ///
     /// # Errors
-    /// A name or a value that HTTP cannot carry.
+    /// An invalid name or value of an HTTP header.
     pub fn set_header(&mut self, name: &str, value: impl Into<Secret>) -> Result<(), AuthorizeError> {
         let value = value.into();
         let bad = |why: &str| AuthorizeError::new(format!("the header `{name}` cannot be sent: {why}"));
         let header = HeaderName::try_from(name).map_err(|_| bad("it is no name of a header"))?;
-        // Only the fact is told: the value is a key.
+        // The error leaves the value out: it is a key.
         let mut sent = HeaderValue::try_from(value.reveal())
             .map_err(|_| bad("its value has characters that a header cannot carry"))?;
         sent.set_sensitive(true);
@@ -132,9 +132,9 @@ impl RequestAuthorizer {
 }
 
 impl Upstream {
-    /// Lets the program authorize each request right before it is sent, retries included: with a token that is refreshed
-    /// (Vertex), or with a signature over address, headers and body (SigV4). The upstream then needs no key of its own.
-    /// The time counts against the first byte's limit.
+    /// Lets the program authorize each request right before it is sent, retries included: with a token that
+    /// is refreshed (Vertex), or with a signature over address, headers and body (SigV4). The upstream then
+    /// needs no key. The time of the hook counts towards the first-byte timeout.
     ///
     /// ```
     /// use throughline::{Upstream, wire::Dialect};

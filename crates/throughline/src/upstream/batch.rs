@@ -31,7 +31,7 @@ impl EventBatch {
             (Some(E::Text(last)), E::Text(next)) | (Some(E::Refusal(last)), E::Refusal(next)) => {
                 last.to_mut().push_str(next);
             }
-            // Empty thinking means something by itself.
+            // Empty thinking is an event with a meaning, so it is not joined.
             (Some(E::Thinking(last)), E::Thinking(next)) if !last.is_empty() && !next.is_empty() => {
                 last.to_mut().push_str(next);
             }
@@ -44,7 +44,7 @@ impl EventBatch {
         }
     }
 
-    /// Nothing that anyone waits for: text, thinking, argument text.
+    /// True if no other task waits for any of the events: all are text, thinking or argument deltas.
     pub(crate) fn is_only_deltas(&self) -> bool {
         self.kind == BatchKind::OnlyDeltas
     }
@@ -53,7 +53,7 @@ impl EventBatch {
         self.events.is_empty()
     }
 
-    /// Of text in deltas.
+    /// Bytes of text in the deltas.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -69,7 +69,7 @@ mod tests {
     use throughline_wire::CallSlot;
 
     #[test]
-    fn only_neighbors_of_one_block_are_joined() {
+    fn only_adjacent_deltas_of_one_block_are_joined() {
         let mut batch = EventBatch::default();
         let arguments = |slot, delta: &'static str| StepEvent::CallArguments {
             slot: CallSlot(slot),

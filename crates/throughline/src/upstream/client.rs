@@ -1,4 +1,4 @@
-//! An upstream with its connections, its key and what must not be seen of it.
+//! An upstream with its connections, its key and its secrets.
 
 use super::deadlines::{CallDeadlines, WaitPhase};
 use super::failure::{self, ToolsInRequest, UpstreamErrorResponse};
@@ -48,10 +48,10 @@ impl UpstreamClient {
     pub(crate) fn new(upstream: Upstream, limits: DecodeLimits) -> Result<Self, Error> {
         install_tls();
         let mut builder = reqwest::Client::builder()
-            // A redirect would carry the key and the conversation somewhere that nobody configured.
+            // A redirect would send the key and the conversation to an address that is not configured.
             .redirect(reqwest::redirect::Policy::none())
-            // Streams are asked for as `identity`; one that is compressed all the same is refused, so that no few bytes
-            // can become many.
+            // Streams are requested as `identity`; a compressed one is refused, so that a few bytes cannot
+            // expand to many.
             .no_gzip()
             .connect_timeout(Duration::from_millis(upstream.time_limits().connect_ms))
             .pool_idle_timeout(POOL_IDLE)
@@ -70,8 +70,8 @@ impl UpstreamClient {
             }
         }
         if !upstream.base_url.is_encrypted() && !matches!(&upstream.proxy, UpstreamProxy::Url(_)) {
-            // Reading the system's certificates takes time, and fails where there are none; a server in clear text, as
-            // in a small container, needs neither.
+            // Reading the system's certificates takes time, and fails where none are installed; a server in
+            // clear text, as in a small container, needs neither.
             builder = builder.tls_certs_only(std::iter::empty());
         }
         let http = builder.build().map_err(|error| Error::NoHttpClient {
@@ -91,7 +91,7 @@ impl UpstreamClient {
         })
     }
 
-    /// With what the configuration states about models.
+    /// Adds facts about models from the configuration.
     pub(crate) fn with_models(self, models: Arc<BTreeMap<String, ModelFacts>>) -> Self {
         Self { models, ..self }
     }
@@ -100,7 +100,7 @@ impl UpstreamClient {
         &self.upstream
     }
 
-    /// True if this model has refused a history that this one of the same conversation goes on from as too long.
+    /// True if this model has refused an earlier history of the same conversation as too long.
     pub(crate) fn has_refused_as_too_long(
         &self,
         model: &str,
@@ -115,7 +115,7 @@ impl UpstreamClient {
         Instant::now() + Duration::from_millis(self.upstream.time_limits().total_ms)
     }
 
-    /// Requests something other than a model's reply, such as the list of models: the whole answer.
+    /// Sends a request other than a model call, such as for the list of models, and returns the whole answer.
     pub(crate) async fn get(&self, path: &str, bytes_max: usize) -> Result<Vec<u8>, UpstreamFailure> {
         let version = match self.upstream.dialect {
             Dialect::Anthropic => vec![("anthropic-version", ANTHROPIC_VERSION.to_owned())],
@@ -161,7 +161,7 @@ impl UpstreamClient {
         }
     }
 
-    /// Sends JSON as it is.
+    /// Sends JSON unchanged.
     pub(super) async fn post(
         &self,
         path: &str,
@@ -195,7 +195,7 @@ impl UpstreamClient {
         self.upstream.local_model.is_none() && self.upstream.authorizer.is_none()
     }
 
-    /// Gives the request to the program's hook, if there is one.
+    /// Passes the request to the program's hook, if any.
     pub(super) async fn authorize(
         &self,
         request: reqwest::Request,
@@ -214,7 +214,7 @@ impl UpstreamClient {
         Ok(authorized.inner)
     }
 
-    /// From now on these are redacted, too.
+    /// Adds secrets to redact.
     fn note_secrets(&self, secrets: Vec<String>) {
         let mut fresh = self.fresh_secrets.lock().unwrap_or_else(PoisonError::into_inner);
         let before = fresh.len();
@@ -330,7 +330,7 @@ fn install_tls() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if rustls::crypto::CryptoProvider::get_default().is_none() {
-            // Lost only to someone who installs theirs at this very moment, which is as good.
+            // Fails only if another thread installs a provider at this moment, which serves as well.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
     });

@@ -24,7 +24,7 @@ pub(super) enum WaitPhase {
 }
 
 impl CallDeadlines {
-    /// Of a try that begins now, of a call that is given up at `total`.
+    /// Deadlines of an attempt that begins now, of a call that ends at `total`.
     pub(super) fn new(upstream: &Upstream, total: Instant) -> Self {
         Self::of_transfer(upstream, upstream.transfer, total)
     }
@@ -79,8 +79,8 @@ impl CallDeadlines {
     }
 }
 
-/// One alarm for all pieces of a reply. It is set anew only when it rings too early or would ring too late: setting one takes
-/// a lock of the runtime, and a piece comes with every token.
+/// One timer for all pieces of a reply. It is reset only when it fires too early or would fire too late: a
+/// reset takes a lock of the runtime, and a piece arrives with every token.
 pub(super) struct DeadlineSleep(Pin<Box<Sleep>>);
 
 /// The time was over.
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn an_alarm_rings_when_it_is_due_whatever_it_was_set_to() {
+    async fn deadline_sleep_follows_each_new_deadline() {
         let start = Instant::now();
         let after = |ms| start + Duration::from_millis(ms);
         let mut patience = DeadlineSleep(Box::pin(sleep_until(after(60_000))));
@@ -133,7 +133,7 @@ mod tests {
         assert!(matches!(patience.within(after(2_000), async { 7 }).await, Ok(7)));
         assert!(patience.within(after(9_000), std::future::pending::<()>()).await.is_err());
         assert_eq!(start.elapsed(), Duration::from_millis(9_000));
-        // What is over is over at once, and what is there already is taken all the same.
+        // A passed deadline fails immediately, and a value that is ready is still returned.
         assert!(patience.within(after(9_000), std::future::pending::<()>()).await.is_err());
         assert!(patience.within(after(9_000), async {}).await.is_ok());
         assert_eq!(start.elapsed(), Duration::from_millis(9_000));

@@ -11,9 +11,10 @@ pub(crate) struct UpstreamErrorBody {
     pub kind: Option<String>,
     /// `code`, as text.
     pub code: Option<String>,
-    /// Every code, type, status and reason in it, however deep: gateways put the provider's error inside their own.
+    /// Every code, type, status and reason in the body, at any depth: gateways put the provider's error
+    /// inside their own.
     pub codes: Vec<String>,
-    /// All that it says, in lower case, without what some servers send back of the request.
+    /// All text of the error, in lower case, without parts of the request that some servers send back.
     pub text: String,
     /// Text that the model wrote instead of a call (Groq).
     pub failed_generation: Option<String>,
@@ -27,7 +28,7 @@ pub(crate) const MESSAGE_CHARS_MAX: usize = 2_000;
 /// Documents inside strings that are read, one in the other.
 const NESTED_MAX: usize = 3;
 
-/// Members that hold what was sent, or what the model wrote: neither says what went wrong.
+/// Members that repeat the request or the model's text: neither describes the error.
 const ECHOED: [&str; 7] =
     ["input", "ctx", "messages", "prompt", "request", "request_body", "failed_generation"];
 
@@ -58,7 +59,9 @@ pub(crate) fn parse(body: &str) -> UpstreamErrorBody {
     read
 }
 
-/// JSON in lower case, to find words in it. A line of its texts ends as a line, or a word would begin with the `n` of `\n`.
+/// JSON in lower case, for a search of words. Line breaks in its texts become real ones, or a word would
+/// begin with the `n` of `
+/// `.
 pub(super) fn searchable(value: &Value) -> String {
     let json = value.to_string().to_lowercase();
     let between_backslashes: Vec<String> = json.split(r"\\").map(|text| text.replace(r"\n", "\n")).collect();
@@ -99,7 +102,8 @@ fn from_json(value: &Value) -> Option<UpstreamErrorBody> {
     }
 }
 
-/// Errors in envelopes of their own: MiniMax's `base_resp`, whose number says everything, and Tencent's `Response`.
+/// Errors in a provider's envelope: MiniMax's `base_resp`, whose number identifies the error, and Tencent's
+/// `Response`.
 fn envelope(value: &Value) -> Option<UpstreamErrorBody> {
     if let Some(base) = value.get("base_resp") {
         let code = text_of(base, &["status_code"]).filter(|code| code != "0")?;
@@ -178,12 +182,12 @@ fn text_of(object: &Value, names: &[&str]) -> Option<String> {
         Value::Null => None,
         Value::String(text) if text.is_empty() => None,
         Value::String(text) => Some(text.clone()),
-        // FastAPI and Mistral: a list of findings, whose places matter ("body.tools").
+        // FastAPI and Mistral: a list of errors, whose paths matter ("body.tools").
         other => Some(other.to_string()),
     })
 }
 
-/// Text without markup, on one line. A page's title, if it has one, says more than its body.
+/// Text without markup, on one line. The title of a page, if it has one, is more informative than its body.
 pub(crate) fn strip_markup(text: &str) -> String {
     let lower = text.to_ascii_lowercase();
     if let Some((start, end)) =
@@ -216,13 +220,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_of_a_message_is_a_line_of_the_text() {
+    fn escaped_newlines_in_a_message_become_newlines() {
         let text = parse(r#"{"error":{"message":"Two faults:\ntools.1: no C:\\new"}}"#).text;
         assert!(text.contains("faults:\ntools.1") && text.contains(r"c:\\new"), "{text}");
     }
 
     #[test]
-    fn every_shape_gives_its_message() {
+    fn error_message_is_read_from_every_body_shape() {
         let cases = [
             (r#"{"error":{"message":"m","type":"t","param":null,"code":"c"}}"#, "m", Some("t"), Some("c")),
             (
@@ -293,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_are_found_however_deep_they_are_and_words_without_what_was_sent() {
+    fn nested_error_codes_are_found_and_echoed_input_is_ignored() {
         let nested = r#"{"error":{"message":"Provider returned error","code":429,"metadata":{"raw":"{\"error\":{\"code\":\"insufficient_quota\",\"message\":\"\\u4f59\\u989d\u4e0d\u8db3\"}}"}}}"#;
         let read = parse(nested);
         assert_eq!(read.codes, ["429", "insufficient_quota"]);
@@ -310,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn geminis_delay_is_found_and_nonsense_is_not_believed() {
+    fn retry_delay_of_gemini_is_parsed_and_validated() {
         let body = |delay: &str| {
             format!(r#"{{"error":{{"message":"m","details":[{{"@type":"x"}},{{"retryDelay":"{delay}"}}]}}}}"#)
         };
@@ -322,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_bounded() {
+    fn error_message_length_is_bounded() {
         let long = "界".repeat(MESSAGE_CHARS_MAX + 1);
         assert_eq!(parse(&long).message.chars().count(), MESSAGE_CHARS_MAX + 1);
         assert!(parse(&long).message.ends_with('…'));

@@ -1,5 +1,5 @@
-//! Classification of failed answers. Pure: status, headers and body in, a kind out. What single providers send is in the
-//! table of `failure_rules`, what every status means is here.
+//! Classification of failed answers. Pure: status, headers and body in, a kind out. Errors of single
+//! providers are in the table of `failure_rules`, general rules by status are here.
 
 use super::error_body::{self, UpstreamErrorBody};
 use super::failure_rules;
@@ -43,8 +43,8 @@ pub(crate) fn from_response(
     UpstreamFailure { kind, status: Some(response.status), message, retry_after_ms }
 }
 
-/// The failure that an error object inside a 200 stream means; `None` = it is an error like any other and the decoder's
-/// event says all there is.
+/// The failure that an error object inside a 200 stream means; `None` = it has no class of its own and the
+/// decoder's event suffices.
 pub(crate) fn from_stream_error(
     error: &ReportedError,
     tools_offered: ToolsInRequest,
@@ -53,14 +53,15 @@ pub(crate) fn from_stream_error(
     let status =
         error.code.as_deref().and_then(|code| code.parse().ok()).filter(|code| (400..600).contains(code));
     let kind = classify(status, &body, tools_offered);
-    // A request that is said to be wrong is wrong again.
+    // A request that is reported as invalid is invalid when repeated.
     let status = status.or((kind == Some(FailureKind::Status)).then_some(400));
     let kind = kind.or(status.map(|_| FailureKind::Status))?;
     Some(UpstreamFailure { kind, status, message: body.message, retry_after_ms: None })
 }
 
-/// The status of a refusal of the request that came as an error object inside a 200; `None` = it says nothing of the request.
-/// Without a number only the words for it count: servers that fail in their own way write of settings and schemas as well.
+/// The status of a refusal of the request that came as an error object inside a 200; `None` = the error is
+/// not about the request. Without a number only phrases of a refusal count: servers that fail for other
+/// reasons mention settings and schemas as well.
 pub(crate) fn refusal_status(error: &ReportedError, tools_offered: ToolsInRequest) -> Option<u16> {
     const REFUSALS: [&str; 5] = ["invalid", "bad_request", "unsupported", "tool_use_failed", "unprocessable"];
     let failure = from_stream_error(error, tools_offered);
@@ -89,7 +90,7 @@ pub(crate) fn stream_error_body(error: &ReportedError) -> UpstreamErrorBody {
     }
 }
 
-/// The class of an error; `None` = nothing in it says more than that it failed.
+/// The class of an error; `None` = unclassified.
 fn classify(
     status: Option<u16>,
     error: &UpstreamErrorBody,
@@ -109,7 +110,7 @@ fn classify(
     by_status(status?, &error.text)
 }
 
-/// True for the answer of a server that knows its paths and not this one: no words, or a router's.
+/// True for the answer of a server that does not have this path: an empty one, or a router's.
 fn says_nothing_but_where(error: &UpstreamErrorBody) -> bool {
     // FastAPI, Express, Go's and Rust's routers, Kong, Azure, nginx; OpenAI: "Invalid URL (POST /v1/v1/…)".
     const WHOLE: [&str; 5] =
@@ -130,7 +131,7 @@ fn says_nothing_but_where(error: &UpstreamErrorBody) -> bool {
         || PARTS.iter().any(|part| error.text.contains(part))
 }
 
-/// The failure with the address that was asked, if that is what is wrong.
+/// The failure with the requested address, if the address is the problem.
 pub(crate) fn with_address(failure: UpstreamFailure, asked: &str) -> UpstreamFailure {
     match failure.kind {
         FailureKind::WrongAddress => {
@@ -140,7 +141,7 @@ pub(crate) fn with_address(failure: UpstreamFailure, asked: &str) -> UpstreamFai
     }
 }
 
-/// Meaning of a status, whatever the upstream.
+/// Meaning of a status, for any upstream.
 fn by_status(status: u16, text: &str) -> Option<FailureKind> {
     match status {
         401 | 403 => Some(FailureKind::Unauthorized),
@@ -204,10 +205,11 @@ pub(crate) fn mentions_eager_arguments(status: u16, text: &str) -> bool {
     (400..500).contains(&status) && text.contains("eager_input_streaming")
 }
 
-/// True if a refusal is about what the user says right after a result: the same request with a word of the model between may
-/// be accepted. Mistral: "Unexpected role 'user' after role 'tool'". Templates of its models pass over calls and results, and
-/// then the user speaks twice: "conversation roles must alternate user and assistant roles except for tool calls and results"
-/// (ggml-org/llama.cpp#19851), "roles must alternate user/assistant/user/assistant/..." (nomic-ai/gpt4all#3273).
+/// True if a refusal is about a user message right after a result: the same request with a model message
+/// between them may be accepted. Mistral: "Unexpected role 'user' after role 'tool'". Templates of its models
+/// skip calls and results, so that two user messages follow each other: "conversation roles must alternate
+/// user and assistant roles except for tool calls and results" (ggml-org/llama.cpp#19851), "roles must
+/// alternate user/assistant/user/assistant/..." (nomic-ai/gpt4all#3273).
 pub(crate) fn mentions_user_after_tool(status: u16, text: &str) -> bool {
     const PHRASES: [&str; 2] = ["role 'user' after role 'tool'", "roles must alternate"];
     (400..=500).contains(&status) && PHRASES.iter().any(|phrase| text.contains(phrase))
@@ -248,7 +250,7 @@ pub(crate) fn refused_setting(status: u16, text: &str, body: &Value) -> Option<&
         "metadata",
         "store",
     ];
-    /// Words of a refusal that is about the setting, and not about its value alone.
+    /// Phrases of a refusal of the setting as such, not only of its value.
     const REFUSALS: [&str; 20] = [
         // OpenAI: "Unsupported parameter: 'temperature' is not supported with this model.", "Unsupported value: 'temperature' does
         // not support 0.2 with this model. Only the default (1) value is supported."; xAI: "Model grok-4 does not support
@@ -294,7 +296,7 @@ pub(crate) fn refused_setting(status: u16, text: &str, body: &Value) -> Option<&
     })
 }
 
-/// The word stands in the text by itself.
+/// True if the text contains this word, not as part of another one.
 fn names_word(text: &str, word: &str) -> bool {
     let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(word).any(|(at, _)| {
@@ -338,8 +340,9 @@ pub(crate) fn allowed_pictures(status: u16, text: &str) -> Option<u32> {
     digits.parse().ok().filter(|most| *most > 0 && !is_of_a_part)
 }
 
-/// True if a refusal is about `strict` of a tool. Cerebras: "Tools with mixed values for 'strict' are not allowed."
-/// (Kilo-Org/kilocode#5204); others do not know it: "strict: Extra inputs are not permitted" (earendil-works/pi#1172).
+/// True if a refusal is about `strict` of a tool. Cerebras: "Tools with mixed values for 'strict' are not
+/// allowed." (Kilo-Org/kilocode#5204); others do not support it: "strict: Extra inputs are not permitted"
+/// (earendil-works/pi#1172).
 pub(crate) fn mentions_strict(status: u16, text: &str) -> bool {
     let is_word = |(at, word): (usize, &str)| {
         let rest = &text[at + word.len()..];
@@ -387,8 +390,9 @@ pub(crate) fn mentions_streaming(failure: &UpstreamFailure) -> bool {
         && failure.message.to_ascii_lowercase().contains("stream")
 }
 
-/// True if no choice of tools is taken, or none but one: "Tool choice must be auto" (vectorize-io/hindsight#4246). A model that has
-/// called although none was to be called is another matter ("Tool choice is none, but model called a tool", Groq).
+/// True if the upstream supports no tool choice, or only `auto`: "Tool choice must be auto"
+/// (vectorize-io/hindsight#4246). A model that calls although calls were forbidden is another case ("Tool
+/// choice is none, but model called a tool", Groq).
 pub(crate) fn mentions_forbidden_call(status: u16, text: &str) -> bool {
     const REFUSALS: [&str; 5] =
         ["must be auto", "not support", "unsupported", "not permitted", "extra_forbidden"];
@@ -402,14 +406,15 @@ pub(crate) fn mentions_choice_while_thinking(status: u16, text: &str) -> bool {
     mentions_tool_choice(status, text) && text.contains("thinking")
 }
 
-/// True if a refusal names the forced call: thinking models (Anthropic, Kimi, DeepSeek) and some servers refuse that,
-/// and the same request with the call asked for in words may be accepted.
+/// True if a refusal names the forced call: thinking models (Anthropic, Kimi, DeepSeek) and some servers
+/// refuse it, and the same request that asks for the call in its text may be accepted.
 pub(crate) fn mentions_tool_choice(status: u16, text: &str) -> bool {
     (400..500).contains(&status) && (text.contains("tool_choice") || text.contains("tool choice"))
 }
 
-/// True if thoughts of the turn are refused because the model does not think unless it is asked to: "When thinking is disabled,
-/// an `assistant` message in the final position cannot contain `thinking`" (tailcallhq/forgecode#1853).
+/// True if thoughts of the turn are refused because thinking is not enabled in the request: "When thinking is
+/// disabled, an `assistant` message in the final position cannot contain `thinking`"
+/// (tailcallhq/forgecode#1853).
 pub(crate) fn mentions_thoughts_unasked(status: u16, text: &str) -> bool {
     status == 400 && text.contains("when thinking is disabled") && text.contains("cannot contain")
 }
@@ -431,7 +436,7 @@ pub(crate) fn is_unreadable_reasoning(status: u16, text: &str) -> bool {
         "invalid signature in thinking block",
         "invalid data in redacted_thinking block",
         "redacted_thinking blocks in the latest assistant message cannot be modified",
-        // Members of messages that a compatible server does not know.
+        // Members of messages that a compatible server does not support.
         "extra_content",
         "reasoning_details",
     ];
@@ -445,7 +450,7 @@ pub(crate) fn is_failed_call(status: u16, error: &UpstreamErrorBody) -> bool {
     status == 400 && error.code.as_deref() == Some("tool_use_failed")
 }
 
-/// Milliseconds from now, from seconds or a date. What cannot be read is not there.
+/// Milliseconds from now, from seconds or a date; `None` if it cannot be parsed.
 fn retry_after_header(response: &UpstreamErrorResponse<'_>) -> Option<u64> {
     if let Some(ms) = response.retry_after_ms.and_then(|text| text.trim().parse::<f64>().ok()) {
         return (ms.is_finite() && ms >= 0.0).then_some(ms.min(1e12) as u64);
@@ -497,7 +502,7 @@ pub(crate) fn from_transport(error: &reqwest::Error, host: &str) -> UpstreamFail
     without_status(FailureKind::Broken, format!("the connection to {host} broke: {causes}"))
 }
 
-/// The innermost cause says what happened; the outer ones only where.
+/// Text of the innermost cause, which describes the error; the outer ones only describe its context.
 fn causes(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
@@ -513,7 +518,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn refused_reasoning_is_recognized_in_every_providers_words() {
+    fn unreadable_reasoning_refusals_are_recognized() {
         for text in [
             "messages.1.content.0: Invalid `signature` in `thinking` block",
             "messages.1.content.1: Invalid `data` in `redacted_thinking` block",
@@ -542,7 +547,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_setting_is_recognized_by_its_providers_words() {
+    fn refused_setting_is_found_in_provider_messages() {
         let chat = json!({
             "temperature": 0.2, "top_p": 0.9, "top_k": 5, "presence_penalty": 1, "frequency_penalty": 1,
             "reasoning_effort": "low", "seed": 7, "enable_thinking": true,
@@ -599,7 +604,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_tools_is_recognized_by_its_recorded_body_and_by_nothing_else() {
+    fn tools_unsupported_is_recognized_only_in_recorded_bodies() {
         let refusals = [
             (
                 400,
@@ -661,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn each_answer_has_its_kind() {
+    fn responses_are_classified_by_status_and_body() {
         let cases = [
             (429, r#"{"error":{"message":"slow down","type":"requests"}}"#, K::RateLimited),
             (
@@ -721,7 +726,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_words_gets_the_words_of_its_status() {
+    fn empty_error_body_gets_the_status_text() {
         let response =
             UpstreamErrorResponse { status: 503, retry_after: None, retry_after_ms: None, body: " ", now: 0 };
         assert_eq!(from_response(&response, ToolsInRequest::Absent).message, "Service Unavailable");
@@ -753,7 +758,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_as_the_first_event_is_classified_only_if_it_says_enough() {
+    fn stream_error_is_classified_only_if_specific() {
         let error = |message: &str, kind: Option<&str>, code: Option<&str>| ReportedError {
             message: message.into(),
             kind: kind.map(Into::into),
@@ -779,7 +784,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_the_model_could_not_write_is_told_and_recognized() {
+    fn failed_tool_generation_is_recognized_and_quoted() {
         let body = r#"{"error":{"message":"Failed to call a function.","code":"tool_use_failed","failed_generation":"<function=x>"}}"#;
         let response =
             UpstreamErrorResponse { status: 400, retry_after: None, retry_after_ms: None, body, now: 0 };
@@ -790,7 +795,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_refusal_that_names_it_is_tried_with_the_call_asked_for_in_words() {
+    fn tool_choice_refusal_is_recognized_by_its_text() {
         let thinking =
             r#"{"error":{"message":"thinking may not be enabled when tool_choice forces tool use."}}"#;
         assert!(mentions_tool_choice(400, thinking));
@@ -803,7 +808,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_of_pictures_says_how_many_are_taken() {
+    fn image_limit_is_read_from_the_refusal() {
         for (status, text, most) in [
             (
                 400,
@@ -831,7 +836,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_refusal_that_names_it_is_tried_without_stream_options() {
+    fn stream_options_refusal_is_recognized_by_its_text() {
         assert!(mentions_stream_options(422, r#"{"detail":[{"loc":["body","stream_options"]}]}"#));
         assert!(!mentions_stream_options(422, r#"{"detail":[{"loc":["body","store"]}]}"#));
         assert!(!mentions_stream_options(500, "stream_options"));

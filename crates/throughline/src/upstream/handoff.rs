@@ -1,4 +1,4 @@
-//! From a model call to its turn.
+//! Transfer of items from a model call to its turn.
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -26,7 +26,7 @@ pub(crate) struct ModelHandoff(Arc<Mutex<Option<ModelItem>>>);
 impl ModelHandoff {
     /// Puts a piece, once the one before has been taken.
     pub(crate) async fn put(&self, item: ModelItem) {
-        // Whoever takes polls this again.
+        // The receiver polls this again.
         poll_fn(|_| if self.slot().is_none() { Poll::Ready(()) } else { Poll::Pending }).await;
         *self.slot() = Some(item);
     }

@@ -22,19 +22,20 @@ const ADDRESS: &str = "http://in-process.invalid";
 /// A model in this process: a local runtime, a router of your own, or a rule in a test.
 #[async_trait]
 pub trait InProcessModel: Send + Sync {
-    /// Answers one request. The reply ends normally when this returns `Ok`. If nobody wants it any more the future is
-    /// dropped at its next `await`.
+    /// Answers one request. The reply ends normally when this returns `Ok`. If it is no longer needed, the
+    /// future is dropped at its next `await`.
     ///
     /// # Errors
-    /// The failure of the call. Before anything was sent it may be retried or fall back as any other upstream's.
+    /// The failure of the call. Before any output was sent it may be retried or fall back as with any other
+    /// upstream.
     async fn reply(&self, request: ModelRequest, reply: &mut ReplySender) -> Result<(), UpstreamFailure>;
 }
 
-/// Takes a reply piece by piece. The methods wait while the turn is behind.
+/// Receives a reply piece by piece. The methods wait while the turn lags.
 pub struct ReplySender {
     pieces: mpsc::Sender<Vec<u8>>,
     calls: u32,
-    /// Something was sent.
+    /// True once output was sent.
     started: bool,
 }
 
@@ -79,7 +80,7 @@ impl ReplySender {
 
     async fn send(&mut self, chunk: &Value) {
         self.started = true;
-        // Nobody reads any more: the task is about to be dropped.
+        // The receiver is closed: the task is about to be dropped.
         let _ = self.pieces.send(format!("data: {chunk}\n\n").into_bytes()).await;
     }
 
@@ -146,7 +147,8 @@ impl LocalModel {
 }
 
 impl Upstream {
-    /// A model in this process under a name. Everything of a turn applies to it: tools, approval, retries, the log.
+    /// A model in this process under a name. All features of a turn apply to it: tools, approval, retries,
+    /// the log.
     ///
     /// ```
     /// use throughline::engine::UpstreamFailure;

@@ -1,4 +1,4 @@
-//! A profile that learns from refusals: what an upstream has refused once is sent in another way, or no more.
+//! A profile that learns from refusals: a refused setting is sent in another form, or left out.
 
 use super::failure;
 use super::named_tools::named_tools;
@@ -11,13 +11,13 @@ use throughline_wire::{
     UpstreamProfile,
 };
 
-/// One thing that a refusal may name, and the profile without it.
+/// One property that a refusal may name, and the change of the profile that avoids it.
 struct RefusalRule {
     /// The dialects that send it.
     dialects: &'static [Dialect],
     /// True for a request that has it: a refusal of another names something else.
     is_sent: fn(&RefusedRequest<'_>) -> bool,
-    /// By status and [text](super::error_body::UpstreamErrorBody::text).
+    /// Recognizes the refusal by status and [text](super::error_body::UpstreamErrorBody::text).
     is_named: fn(u16, &str) -> bool,
     leave_out: fn(&mut UpstreamProfile),
 }
@@ -63,7 +63,7 @@ const RULES: [RefusalRule; 11] = [
     },
     RefusalRule {
         dialects: &CLAUDE,
-        // Where it was asked to think, something between has lost that.
+        // If the request enabled thinking, a gateway has removed that.
         is_sent: |refused| refused.body.get("thinking").is_none(),
         is_named: failure::mentions_thoughts_unasked,
         leave_out: |profile| profile.thinks_unasked = false,
@@ -108,13 +108,13 @@ fn has_strict_tool(body: &Value) -> bool {
     tools.iter().any(|tool| tool.get("function").unwrap_or(tool)["strict"] == true)
 }
 
-/// True for messages in which the user speaks right after a tool's result (Chat Completions).
+/// True for messages in which a user message follows a tool's result (Chat Completions).
 fn has_user_after_tool(body: &Value) -> bool {
     let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
     messages.windows(2).any(|pair| pair[0]["role"] == "tool" && pair[1]["role"] == "user")
 }
 
-/// Models that are remembered; one more, and all are asked anew.
+/// Number of models with a learned profile. One more clears the table.
 const MODELS_MAX: usize = 1_000;
 /// Steps with reasoning that is not sent back any more; one more, and it is sent anew.
 const UNREADABLE_STEPS_MAX: usize = 10_000;
@@ -124,7 +124,7 @@ const REFUSED_TOOLS_MAX: usize = 1_000;
 pub(super) struct LearnedProfile {
     dialect: Dialect,
     configured: UpstreamProfile,
-    /// By model: what one does not take another may.
+    /// Learned profiles by model: models of one upstream differ.
     learned: RwLock<HashMap<String, UpstreamProfile>>,
     /// Hashes of reasoning that its model has refused to read.
     unreadable: RwLock<HashSet<u64>>,
@@ -139,7 +139,7 @@ pub(super) struct RefusedRequest<'a> {
 }
 
 impl RefusedRequest<'_> {
-    /// No more pictures and documents than these were sent.
+    /// Upper bound of the pictures and documents that were sent.
     fn pictures_sent_max(&self) -> u32 {
         let media = self.request.messages.iter().map(|message| message.media().len()).sum::<usize>();
         let known = self.profile.pictures_max.filter(|most| *most > 0).unwrap_or(u32::MAX);
@@ -207,7 +207,8 @@ impl LearnedProfile {
             return true;
         }
         match failure::refused_setting(status, refusal, refused.body) {
-            // It was taken out, and is refused all the same: the same request again would be refused for ever.
+            // The setting was removed and is still refused: the same request would be refused in an endless
+            // loop.
             Some(name) if !refused.profile.leave_out.contains(name) => {
                 self.change(&refused.request.model, |profile| {
                     profile.leave_out.insert(name.to_owned());
@@ -231,8 +232,8 @@ impl LearnedProfile {
         }
     }
 
-    /// Leaves it out of these messages, for good; false if there is none. A turn's own steps need theirs, and a client may have
-    /// brought what another model has signed.
+    /// Removes reasoning permanently from the messages before the turn; returns false if they have none. The
+    /// turn's own steps need theirs, while a client's history may contain data that another model has signed.
     pub(super) fn forget_earlier(&self, request: &mut ModelRequest, turn_start: usize) -> bool {
         let mut unreadable = self.unreadable.write().unwrap_or_else(PoisonError::into_inner);
         let mut is_changed = false;
@@ -257,7 +258,7 @@ impl LearnedProfile {
     }
 }
 
-/// Hash of what a model wants back with a step; none if there is nothing.
+/// Hash of the state that a model wants back with a step; `None` if it has none.
 fn reasoning_hash(message: &Message, model: &str) -> Option<u64> {
     let Message::Step(step) = message else { return None };
     let mut hasher = DefaultHasher::new();
@@ -305,22 +306,22 @@ mod tests {
     }
 
     #[test]
-    fn requests_refused_together_are_each_asked_again() {
+    fn concurrent_refusals_are_each_retried() {
         let refusal = (&[][..], STREAM_OPTIONS);
         assert!(!check(Dialect::OpenaiChat, &[refusal; 3], true).get("m").include_usage);
     }
 
     #[test]
-    fn refusals_of_different_things_are_learned_together() {
+    fn different_refusals_are_learned_together() {
         let refusals = [STREAM_OPTIONS, SCHEMA, TEMPERATURE].map(|refusal| (&["look"][..], refusal));
         let profile = check(Dialect::OpenaiChat, &refusals, true).get("m");
         assert_eq!((profile.include_usage, profile.tool_schemas), (false, ToolSchemaForm::Plain));
         assert!(profile.leave_out.contains("temperature"));
     }
 
-    /// A template that takes no instructions complains with the same words.
+    /// A template without system messages reports the same error.
     #[test]
-    fn a_word_after_results_is_learned_only_where_the_user_follows_one() {
+    fn user_after_tool_is_learned_only_after_a_tool_result() {
         let refusal = "conversation roles must alternate user/assistant/user/assistant/...";
         for (roles, is_learned) in [(["system", "user"], false), (["tool", "user"], true)] {
             let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_choice_of_no_tool_is_learned_only_where_it_was_sent() {
+    fn tool_choice_none_is_learned_only_if_it_was_sent() {
         const AUTO: &str = "tool choice must be auto";
         for (choice, refusal, is_learned) in [
             ("none", AUTO, true),
@@ -350,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn strict_tools_are_left_out_for_good_where_they_were_sent_and_refused() {
+    fn strict_tools_are_dropped_only_if_sent_and_refused() {
         for (strict, refusal, is_learned) in [
             (true, "tools with mixed values for 'strict' are not allowed.", true),
             (true, "tools.0.function.strict: extra inputs are not permitted", true),
@@ -367,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_forced_call_beside_thinking_is_learned_where_both_were_sent() {
+    fn tool_choice_while_thinking_is_learned_if_both_were_sent() {
         let refusal = "tool_choice is not supported when enable_thinking is true";
         for (body, is_learned) in [
             (json!({"tool_choice": "required", "enable_thinking": true}), true),
@@ -388,7 +389,7 @@ mod tests {
 
     /// "Thinking is enabled" (microsoft/vscode#282326): something between has lost the setting.
     #[test]
-    fn thoughts_are_left_out_for_good_only_where_nothing_asked_for_them() {
+    fn thinking_is_dropped_only_if_none_was_requested() {
         let refusal =
             "when thinking is disabled, an assistant message in the final position cannot contain thinking";
         for (body, is_learned) in [(json!({}), true), (json!({"thinking": {"type": "adaptive"}}), false)] {
@@ -401,13 +402,13 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_nothing_of_another_model() {
+    fn refusal_is_learned_per_model() {
         let learned = check(Dialect::OpenaiChat, &[(&[][..], TEMPERATURE)], true);
         assert_eq!(learned.get("other"), UpstreamProfile::default());
     }
 
     #[test]
-    fn what_was_not_sent_is_not_learned() {
+    fn refusal_of_an_unsent_parameter_is_not_learned() {
         check(Dialect::OpenaiChat, &[(&[][..], SCHEMA)], false);
         check(Dialect::Gemini, &[(&["look"], STREAM_OPTIONS)], false);
         check(Dialect::OpenaiChat, &[(&[][..], "unsupported parameter: 'seed'")], false);
@@ -417,9 +418,9 @@ mod tests {
         assert!(!learned.learn(&again, 400, STREAM_OPTIONS));
     }
 
-    /// Other people's tools of the same name have nothing to do with it, and the one that has to be called is no tool to do without.
+    /// Tools of the same name of other users are unaffected, and a tool whose call is forced is not left out.
     #[test]
-    fn a_tool_refused_in_the_plain_form_is_left_out_by_its_definition() {
+    fn tool_refused_in_plain_form_is_left_out_by_its_hash() {
         let learned = LearnedProfile::new(Dialect::OpenaiChat, UpstreamProfile::default());
         let asking = request(&["look", "read"]);
         let forced = ModelRequest { tool_choice: ToolChoice::Tool("look".into()), ..asking.clone() };
@@ -441,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn refused_tools_are_forgotten_where_they_are_too_many() {
+    fn refused_tools_are_cleared_at_their_limit() {
         let learned = LearnedProfile::new(Dialect::Anthropic, UpstreamProfile::default());
         for number in 0..=REFUSED_TOOLS_MAX {
             let request = request(&[&format!("look_{number}")]);
@@ -455,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn fewer_pictures_are_sent_where_more_are_refused_and_never_more() {
+    fn learned_image_limit_is_never_raised() {
         let refusal = |most| format!("too many images and documents: 999 + 0 > {most}");
         for (configured, most, learned_most) in [
             (None, 20, Some(20)),
@@ -464,7 +465,7 @@ mod tests {
             (Some(600), 100, Some(100)),
             (Some(20), 20, None),
             (Some(20), 100, None),
-            // So many were not sent, so it speaks of something else.
+            // Fewer were sent, so the refusal is about something else.
             (None, 150, None),
         ] {
             let profile = UpstreamProfile { pictures_max: configured, ..UpstreamProfile::default() };
@@ -484,7 +485,7 @@ mod tests {
 
     /// An older model (earendil-works/pi#7938); the last tool is marked, and has done nothing.
     #[test]
-    fn marks_for_a_cache_are_left_out_and_no_tool_is() {
+    fn refused_cache_control_is_dropped_but_not_the_tool() {
         let refusal = "tools.0.cache_control: extra inputs are not permitted";
         let profile = check(Dialect::Anthropic, &[(&["look"], refusal)], true).get("m");
         assert!(!profile.cache_control && profile.refused_tools.is_empty());

@@ -1,4 +1,4 @@
-//! One model endpoint: where it is, how it is spoken to, and how long it may take.
+//! One model endpoint: its address, wire format, timeouts and profile.
 
 mod address;
 mod authorize;
@@ -72,7 +72,7 @@ pub struct Upstream {
     pub(crate) key_env: Option<String>,
     pub(crate) headers: Vec<(reqwest::header::HeaderName, Secret)>,
     pub(crate) profile: UpstreamProfile,
-    /// `None` = those of where it is.
+    /// `None` = the defaults for the upstream's address.
     timeouts: Option<UpstreamTimeouts>,
     pub(crate) proxy: UpstreamProxy,
     pub(crate) transfer: TransferMode,
@@ -82,16 +82,16 @@ pub struct Upstream {
     pub(crate) authorizer: Option<RequestAuthorizer>,
     /// Answers in this process instead of the address.
     pub(crate) local_model: Option<LocalModel>,
-    /// A stream that breaks before its first content is asked for again, whole.
+    /// Requests a reply again, whole, if its stream breaks before its first content.
     pub(crate) whole_fallback: bool,
 }
 
 /// Dialect and profile of an upstream's replies: together with the bytes, enough to decode them again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecodeProfile {
-    /// Its wire format.
+    /// Wire format of the upstream.
     pub dialect: Dialect,
-    /// Its quirks.
+    /// Quirks of the upstream.
     pub profile: UpstreamProfile,
 }
 
@@ -100,9 +100,9 @@ pub struct DecodeProfile {
 pub(crate) enum KeyState {
     /// None is needed.
     NotNeeded,
-    /// This one.
+    /// The key.
     Given(Secret),
-    /// One is needed, and this variable, which should hold it, is not set.
+    /// A key is needed, and this environment variable, which should hold it, is not set.
     Missing(String),
 }
 
@@ -111,14 +111,14 @@ pub(crate) enum KeyState {
 pub enum KeyOrigin {
     /// An environment variable.
     Environment,
-    /// It was stored when the upstream was connected.
+    /// The key was stored when the upstream was connected.
     Stored,
     /// The program gave it.
     Program,
 }
 
 impl KeyOrigin {
-    /// In one word.
+    /// Name of the origin, one word.
     pub fn name(self) -> &'static str {
         match self {
             Self::Environment => "environment",
@@ -131,29 +131,30 @@ impl KeyOrigin {
 /// Time limits of an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpstreamTimeouts {
-    /// To connect, TLS included, in milliseconds. Default 5,000.
+    /// Limit for connecting, TLS included, in milliseconds. Default 5,000.
     pub connect_ms: u64,
-    /// From the request to the first byte of the body, in milliseconds. Default 300,000 (5 minutes), on your own
-    /// network 600,000. Does not hold for whole replies, which begin when the model has finished: only `total_ms` bounds them.
+    /// Limit from the request to the first byte of the body, in milliseconds. Default 300,000 (5 minutes), on
+    /// your own network 600,000. Does not apply to whole replies, which begin when the model has finished:
+    /// only `total_ms` bounds them.
     pub first_byte_ms: u64,
     /// Between two pieces of the body, in milliseconds. Comments and pings count as life. Default 300,000.
     pub idle_ms: u64,
-    /// For one model call with all its tries and the waits between them, in milliseconds. Default 900,000 (15 minutes), on
-    /// your own network 3,600,000. A fallback has time of its own.
+    /// Limit for one model call with all its attempts and the waits between them, in milliseconds. Default
+    /// 900,000 (15 minutes), on your own network 3,600,000. A fallback has its own limit.
     pub total_ms: u64,
 }
 
 impl UpstreamTimeouts {
-    /// Those of a model on this machine or your own network: it may read a long prompt for minutes and send nothing
-    /// meanwhile (ggml-org/llama.cpp#22997), and writes slowly.
+    /// Defaults of a model on this machine or your own network: it may read a long prompt for minutes without
+    /// sending anything (ggml-org/llama.cpp#22997), and writes slowly.
     pub const OWN_NETWORK: Self =
         Self { connect_ms: 5_000, first_byte_ms: 600_000, idle_ms: 300_000, total_ms: 3_600_000 };
 }
 
 impl Default for UpstreamTimeouts {
-    /// Those of a provider. A thinking model may say nothing for minutes, before its reply and in the middle of it
-    /// (1jehuang/jcode#196, futuregene/future-os#431); that a connection has died is noticed within two minutes by its
-    /// keep-alive.
+    /// Defaults of a provider. A thinking model may be silent for minutes, before its reply and in the middle
+    /// of it (1jehuang/jcode#196, futuregene/future-os#431); a dead connection is detected within two minutes
+    /// by keep-alive.
     fn default() -> Self {
         Self { connect_ms: 5_000, first_byte_ms: 300_000, idle_ms: 300_000, total_ms: 900_000 }
     }
@@ -167,7 +168,7 @@ pub enum UpstreamProxy {
     System,
     /// None.
     Off,
-    /// This one, as a URL.
+    /// The proxy at this URL.
     Url(String),
 }
 
@@ -175,18 +176,18 @@ pub enum UpstreamProxy {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UpstreamConfigError {
-    /// [`Upstream::known`] does not know the name.
+    /// [`Upstream::known`] has no upstream of this name.
     #[error("no upstream is known as `{name}`{}", did_you_mean(.closest))]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The nearest known name, if one is near.
         closest: Option<&'static str>,
     },
-    /// The base URL is none.
+    /// The base URL is invalid.
     #[error("`{url}` is not a base URL: {why}")]
     BadBaseUrl {
-        /// As given.
+        /// The URL as given.
         url: String,
         /// The mistake.
         why: String,
@@ -196,17 +197,17 @@ pub enum UpstreamConfigError {
         "upstream `{upstream}` speaks {dialect}, which has no hosted tool `{tool}`; openai-responses, anthropic and gemini have it"
     )]
     NoHostedTool {
-        /// Its name.
+        /// Name of the upstream.
         upstream: String,
-        /// Its dialect.
+        /// Dialect of the upstream.
         dialect: Dialect,
-        /// The tool asked for.
+        /// The requested tool.
         tool: HostedToolKind,
     },
     /// A header cannot be sent.
     #[error("`{name}` is not a header that can be sent: {why}")]
     BadHeader {
-        /// As given.
+        /// The name as given.
         name: String,
         /// The mistake.
         why: String,
@@ -214,7 +215,7 @@ pub enum UpstreamConfigError {
     /// The name contains a `/`, which ends it in `upstream/model`, or is empty.
     #[error("`{name}` cannot be the name of an upstream: it must not be empty or contain `/`")]
     BadName {
-        /// As given.
+        /// The name as given.
         name: String,
     },
 }
@@ -274,7 +275,7 @@ impl Upstream {
         })
     }
 
-    /// The same upstream under another name, for two keys at one provider.
+    /// Renames the upstream, for two keys at one provider.
     ///
     /// # Errors
     /// A name with `/`.
@@ -293,7 +294,7 @@ impl Upstream {
         self
     }
 
-    /// A key that was stored, unless there is one already: what the environment says comes first.
+    /// Sets a stored key, unless there is a key already: the environment takes precedence.
     pub(crate) fn or_stored_key(mut self, key: Secret) -> Self {
         if !self.has_key() {
             self.key = KeyState::Given(key);
@@ -302,8 +303,8 @@ impl Upstream {
         self
     }
 
-    /// The key from the environment variable that the table names. If it is not set, building an agent on this
-    /// upstream fails and says which variable is missing.
+    /// Reads the key from the environment variable that the table names. If it is not set, building an agent
+    /// on this upstream fails with an error that names the variable.
     pub fn key_from_env(self) -> Self {
         match self.key_env.clone() {
             Some(variable) => self.key_from_variable(&variable),
@@ -316,7 +317,7 @@ impl Upstream {
         self.with_key_value(variable, std::env::var(variable).ok())
     }
 
-    /// An empty variable is one that is not set.
+    /// An empty variable counts as unset.
     pub(crate) fn with_key_value(mut self, variable: &str, value: Option<String>) -> Self {
         self.key_env = Some(variable.to_owned());
         self.key = match value.map(|value| value.trim().to_owned()) {
@@ -329,7 +330,7 @@ impl Upstream {
         self
     }
 
-    /// Another address: a proxy in front of the provider, another region.
+    /// Sets another address: a proxy in front of the provider, another region.
     ///
     /// # Errors
     /// As in [`new`](Self::new).
@@ -338,7 +339,7 @@ impl Upstream {
         Ok(self)
     }
 
-    /// Another wire format.
+    /// Sets the wire format.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
@@ -352,7 +353,7 @@ impl Upstream {
         let bad = |why: String| UpstreamConfigError::BadHeader { name: name.to_owned(), why };
         let header = reqwest::header::HeaderName::try_from(name).map_err(|error| bad(error.to_string()))?;
         let value = value.into();
-        // Only the fact is told: the value may be a key.
+        // The error leaves the value out: it may be a key.
         if reqwest::header::HeaderValue::try_from(value.reveal()).is_err() {
             return Err(bad("its value has characters that a header cannot carry".to_owned()));
         }
@@ -390,8 +391,8 @@ impl Upstream {
         self
     }
 
-    /// Streams replies or requests them whole. [`TransferMode::Whole`] is for servers that cannot stream: the turn is
-    /// the same, its text just arrives at once.
+    /// Streams replies or requests them whole. [`TransferMode::Whole`] is for servers that cannot stream: the
+    /// turn is the same, and its text arrives in one piece.
     pub fn transfer(mut self, transfer: TransferMode) -> Self {
         self.transfer = transfer;
         self
@@ -416,7 +417,7 @@ impl Upstream {
         }
     }
 
-    /// As [`transfer`](Self::transfer), with the choice of [`StreamingSetting::Auto`].
+    /// Sets [`transfer`](Self::transfer), with the additional choice of [`StreamingSetting::Auto`].
     pub fn streaming(mut self, setting: StreamingSetting) -> Self {
         self.transfer = match setting {
             StreamingSetting::On | StreamingSetting::Auto => TransferMode::Stream,
@@ -426,12 +427,12 @@ impl Upstream {
         self
     }
 
-    /// Its name, the part before the `/` of `upstream/model`.
+    /// Name of the upstream, the part before the `/` of `upstream/model`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its quirks, as they are known or configured.
+    /// Quirks of the upstream, as built in or configured.
     pub fn quirks(&self) -> &UpstreamProfile {
         &self.profile
     }
@@ -459,7 +460,7 @@ impl Upstream {
         self.has_key().then_some(self.key_origin)
     }
 
-    /// Its secrets: the key, the headers, and the password of its proxy.
+    /// Secrets of the upstream: the key, the headers, and the password of its proxy.
     pub(crate) fn secrets(&self) -> Vec<String> {
         let key = match &self.key {
             KeyState::Given(key) => Some(key.reveal()),
@@ -476,12 +477,12 @@ impl Upstream {
         secrets
     }
 
-    /// Its wire format.
+    /// Wire format of the upstream.
     pub fn wire_format(&self) -> Dialect {
         self.dialect
     }
 
-    /// Its address, without secrets.
+    /// Address of the upstream, without secrets.
     pub fn address(&self) -> String {
         self.base_url.to_string()
     }

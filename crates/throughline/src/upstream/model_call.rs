@@ -1,5 +1,5 @@
-//! One model call over HTTP: a request out, the reply through the decoder, every way to fail as a value. It is made again at once
-//! where a refusal says how.
+//! One model call over HTTP: a request out, the reply through the decoder, every failure as a value. A
+//! refused call is repeated immediately if the refusal tells how to change the request.
 
 use super::client::{UpstreamClient, shown_address};
 use super::deadlines::{CallDeadlines, WaitPhase};
@@ -25,8 +25,8 @@ use throughline_wire::{
 };
 use tokio::time::{Instant, timeout_at};
 
-/// Limit of an answer, in tokens, where nobody has set one and the model may write more: longer ones leave less room for the
-/// prompt, which is refused when both do not fit. Thinking comes on top.
+/// Limit of an answer, in tokens, if none is configured and the model may write more: a longer answer leaves
+/// less room for the prompt, and a request is refused when both do not fit. Thinking is not counted.
 const ANSWER_TOKENS_MAX: u64 = 32_000;
 /// Most tools named that an upstream does not take.
 const LEFT_OUT_NAMED_MAX: usize = 20;
@@ -37,13 +37,14 @@ const ADAPTED_REFUSALS_MAX: u32 = 32;
 #[derive(Clone, Copy)]
 pub(crate) struct CallTime<'a> {
     pub clock: &'a TurnClock,
-    /// Its deadline. Attempts of one call share it: an upstream that drips without end costs `total_ms` once.
+    /// Deadline of the call. All attempts share it: an upstream that trickles without end costs `total_ms`
+    /// once.
     pub deadline: Instant,
 }
 
 impl UpstreamClient {
-    /// Asks the model and hands out what it says. While a piece waits to be taken the upstream is not read. Dropping the
-    /// future closes the connection.
+    /// Calls the model and hands over its events. While an event waits for its receiver the upstream is not
+    /// read. Dropping the future closes the connection.
     pub(crate) async fn call(
         &self,
         request: HydratedRequest,
@@ -76,8 +77,8 @@ impl UpstreamClient {
         }
     }
 
-    /// Anthropic's API requires a limit of the answer: where nobody has set one, it follows from what is known about the
-    /// model, so that a call that writes a file is not cut.
+    /// Anthropic's API requires a limit of the answer: if none is configured, it follows from the known facts
+    /// about the model, so that a call that writes a file is not cut.
     fn allow_long_answers(&self, request: &mut ModelRequest) {
         let is_required = matches!(self.upstream.dialect, Dialect::Anthropic | Dialect::BedrockAnthropic);
         let settings = &mut request.settings;
@@ -95,8 +96,9 @@ impl UpstreamClient {
         model_facts(&self.models, self.upstream.name(), model)
     }
 
-    /// The upstream's profile, and what is known about the model: a picture that it cannot see is no reason to refuse a chat.
-    /// Sound is sent only where the configuration says so, which then counts more than the table of models.
+    /// The upstream's profile, combined with the facts about the model: a picture that it cannot see is no
+    /// reason to refuse a chat. Sound is sent only if the configuration enables it, which takes precedence
+    /// over the table of models.
     fn profile_for(&self, model: &str) -> UpstreamProfile {
         let mut profile = self.profile.get(model);
         profile.vision &= self.facts(model).vision != Some(false);
@@ -206,8 +208,8 @@ impl UpstreamClient {
         Ok(AttemptEnd::Read)
     }
 
-    /// Sends the request until there is an answer with status 200. Repeats it at once on a stale connection, and as
-    /// [`adapt`](Self::adapt) finds; every other repetition is the engine's decision.
+    /// Sends the request until an answer with status 200 arrives. Repeats it immediately on a stale
+    /// connection, and if [`adapt`](Self::adapt) changes it; every other repetition is the engine's decision.
     async fn open(
         &self,
         call: &mut RepeatableCall,
@@ -273,9 +275,11 @@ impl UpstreamClient {
         }
     }
 
-    /// True if a call that was refused is another one by now, and to be made again: something is left out that the
-    /// [`LearnedProfile`](super::learned_profile::LearnedProfile) has learned from the refusal; a forced call is asked for in words; reasoning that cannot be read there is
-    /// not sent back, first what is older than the user's last message; a model that could not write a call tries once more.
+    /// Changes a refused call so that it can be repeated; false if nothing can be changed. Something is left
+    /// out that the [`LearnedProfile`](super::learned_profile::LearnedProfile) has learned from the refusal;
+    /// a forced call is requested in the text instead; reasoning that the upstream cannot read is not sent
+    /// back, first that of the messages before the user's last one; a model whose call was malformed gets a
+    /// second attempt.
     fn adapt(
         &self,
         call: &mut RepeatableCall,
@@ -319,7 +323,7 @@ impl UpstreamClient {
         failure::is_failed_call(status, refusal) && call.after_failed_call.take()
     }
 
-    /// The same for a refusal that came inside an answer with status 200, before anything else.
+    /// As [`adapt`](Self::adapt), for a refusal inside an answer with status 200, before any content.
     pub(super) fn adapt_to_error(&self, unanswered: &mut UnansweredCall, error: &UpstreamError) -> bool {
         let UnansweredCall { call, profile, transfer } = unanswered;
         // A model in this process gets the request as it is.
@@ -331,7 +335,7 @@ impl UpstreamClient {
         self.adapt(call, profile, *transfer, (status, &failure::stream_error_body(error)))
     }
 
-    /// The call as it is sent, and what is left out of it.
+    /// The call as sent, and the parts that are left out of it.
     fn request(
         &self,
         call: &RepeatableCall,
@@ -360,7 +364,7 @@ impl UpstreamClient {
     }
 }
 
-/// Length of a request's body: of one that is in memory, or as its header says.
+/// Length of a request's body: of the bytes in memory, or of the `Content-Length` header.
 fn body_bytes(request: &reqwest::Request) -> u64 {
     let stated = || request.headers().get(header::CONTENT_LENGTH)?.to_str().ok()?.parse().ok();
     match request.body().and_then(reqwest::Body::as_bytes) {
@@ -385,13 +389,13 @@ impl RetryState {
 /// Form of the choice of a call that has to be made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ForcedChoice {
-    /// By the dialect's field, where it has one.
+    /// The dialect's field, if it has one.
     Field,
-    /// In words: the field was refused.
+    /// A sentence in the prompt: the field was refused.
     Words,
 }
 
-/// A call that may have to be made again, and what has been tried.
+/// A call that may have to be repeated, and the adaptations tried so far.
 pub(super) struct RepeatableCall {
     request: ModelRequest,
     files: RequestFiles,
@@ -409,7 +413,7 @@ impl RepeatableCall {
     }
 }
 
-/// A call that was answered with 200, and nothing of the reply has come yet.
+/// A call that was answered with status 200, before any content.
 pub(super) struct UnansweredCall {
     pub call: Box<RepeatableCall>,
     /// The profile that it was encoded with.
@@ -419,11 +423,11 @@ pub(super) struct UnansweredCall {
 
 /// End of an attempt.
 enum AttemptEnd {
-    /// The reply was read, to whatever end.
+    /// The reply was read to its end, complete or not.
     Read,
     /// The request was refused inside an answer with 200, and is another one by now.
     Adapted(Box<RepeatableCall>),
-    /// A stream that broke before its first content, if the reply may be asked for whole.
+    /// A stream that broke before its first content, if the reply may be requested whole.
     Unusable(UpstreamFailure, Box<RepeatableCall>),
 }
 
@@ -438,11 +442,11 @@ fn accept_header(dialect: Dialect, transfer: TransferMode) -> &'static str {
     }
 }
 
-/// One way to ask for a reply.
+/// One attempt to request a reply.
 #[derive(Clone, Copy)]
 struct ReplyAttempt<'a> {
     transfer: TransferMode,
-    /// The reply may be asked for again if its stream breaks before its first content.
+    /// Allows a second request, whole, if the stream breaks before its first content.
     may_fall_back: bool,
     time: CallTime<'a>,
     listeners: ReplyListeners<'a>,
@@ -456,7 +460,7 @@ struct OpenedCall<'a> {
     limits: &'a CallDeadlines,
 }
 
-/// The finding that tells of a reply that is asked for again.
+/// The finding that reports a reply that was requested again.
 fn stream_replaced(excerpt: String) -> StepProblem {
     StepProblem { kind: ProblemKind::StreamReplaced, at: 0, excerpt, slot: None }
 }
@@ -469,7 +473,7 @@ struct OpenedReply {
     profile: UpstreamProfile,
 }
 
-/// Tools and settings of a request that were asked for and not sent.
+/// Tools and settings of a request that were requested and not sent.
 #[derive(Clone, Default)]
 struct LeftOut {
     tools: Vec<String>,
@@ -482,7 +486,7 @@ impl LeftOut {
         Self { tools, settings: encoded.settings_left_out.clone() }
     }
 
-    /// Problems that name what was not reported before, and is from now on.
+    /// Problems for parts that were not reported as left out before; marks them as reported.
     fn problems_beyond(self, reported: &mut Self) -> Vec<StepEvent<'static>> {
         let kinds = [
             (ProblemKind::ToolsLeftOut, self.tools, &mut reported.tools),
@@ -498,7 +502,8 @@ impl LeftOut {
     }
 }
 
-/// Where the turn begins: behind everything before the user's last question. What the user says between steps of a turn is none.
+/// Index at which the turn starts: the user's last input. Messages that the user sends between steps of the
+/// turn do not count.
 fn turn_start(request: &ModelRequest) -> usize {
     let (mut start, mut is_between_steps) = (0, false);
     for (at, message) in request.messages.iter().enumerate() {
@@ -511,7 +516,7 @@ fn turn_start(request: &ModelRequest) -> usize {
     start
 }
 
-/// A problem that names what was not sent.
+/// A problem that names the parts that were not sent.
 fn left_out(kind: ProblemKind, names: &[String]) -> StepProblem {
     let (named, more) = names.split_at(names.len().min(LEFT_OUT_NAMED_MAX));
     let more = if more.is_empty() { String::new() } else { format!(", and {} more", more.len()) };

@@ -6,12 +6,13 @@ use serde_json::Value;
 use std::collections::HashSet;
 use throughline_wire::ToolDefinition;
 
-/// Members of a definition that are the tool's own. What Throughline adds to each (`type`, `strict`, `cache_control`) says
-/// nothing of one tool.
+/// Members of a definition that belong to one tool. Members that Throughline adds to each (`type`, `strict`,
+/// `cache_control`) do not identify a tool.
 const OWN_MEMBERS: [&str; 6] = ["name", "description", "parameters", "schema", "input_schema", "inputschema"];
 
-/// The tools of a request that its refusal names, by the name or else by the place in the body: by its status,
-/// [text](super::error_body::UpstreamErrorBody::text) and the body that was sent. None where it is about all of them.
+/// The tools of a request that its refusal names, by name or else by path in the body: from its status,
+/// [text](super::error_body::UpstreamErrorBody::text) and the body that was sent. Empty if it is about all of
+/// them.
 pub(super) fn named_tools<'r>(
     status: u16,
     text: &str,
@@ -38,10 +39,11 @@ pub(super) fn named_tools<'r>(
     }
 }
 
-/// The tools as they stand in the body.
+/// The tools as sent in the body.
 struct SentTools<'b> {
     list: &'b [Value],
-    /// In lower case. Refusals quote it: a property may be called as another tool's place is.
+    /// Text of the definitions in lower case. Refusals quote it: a property may be named like another tool's
+    /// path.
     text: String,
 }
 
@@ -57,10 +59,10 @@ impl<'b> SentTools<'b> {
         self.text.contains(words)
     }
 
-    /// Names by the place in the body: `tools.3.custom.input_schema` (Anthropic; can1357/oh-my-pi#1101),
-    /// `tools[9].function.parameters` (OpenAI, Groq), `["body","tools",0,"function"]` (Pydantic: Mistral, vLLM),
-    /// `tools[0].function_declarations[5].parameters` (Gemini, also behind gateways that speak another format),
-    /// `toolConfig.tools.26.toolSpec.inputSchema` (Bedrock).
+    /// Names by path in the body: `tools.3.custom.input_schema` (Anthropic; can1357/oh-my-pi#1101),
+    /// `tools[9].function.parameters` (OpenAI, Groq), `["body","tools",0,"function"]` (Pydantic: Mistral,
+    /// vLLM), `tools[0].function_declarations[5].parameters` (Gemini, also behind gateways that use another
+    /// format), `toolConfig.tools.26.toolSpec.inputSchema` (Bedrock).
     fn names_at_places_in(&self, text: &str) -> impl Iterator<Item = &'b str> {
         text.match_indices("tools").filter(|(at, _)| is_path_of_tools(&text[..*at])).filter_map(
             |(at, word)| {
@@ -75,7 +77,7 @@ impl<'b> SentTools<'b> {
         )
     }
 
-    /// The name of the tool at a path behind the list, if it speaks of a member that is the tool's own.
+    /// The name of the tool at the rest of a path, if that leads to a member that belongs to the tool.
     fn name_at(&self, path: &str) -> Option<&'b str> {
         let parts = path.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
         let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
@@ -99,8 +101,8 @@ impl<'b> SentTools<'b> {
     }
 }
 
-/// True where a path to the tools of a request begins, by the text before the word: not those of an item of the input, and not
-/// those that a choice allows.
+/// True if a path to the request's tools begins here, by the text before the word: neither the tools of an
+/// input item nor those of a tool choice.
 fn is_path_of_tools(before: &str) -> bool {
     const PARENTS: [&str; 4] = ["request", "generatecontentrequest", "toolconfig", "body"];
     match before.strip_suffix('.') {
@@ -111,9 +113,9 @@ fn is_path_of_tools(before: &str) -> bool {
     }
 }
 
-/// A name in the words of a refusal.
+/// A tool's name in the text of a refusal.
 struct NameInWords<'t> {
-    /// The words with it.
+    /// Text of the refusal around the name.
     words: &'t str,
     name: &'t str,
 }
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The tools that a refusal of `good`, `Bad` and `ugly` names, which come after one of the provider's.
+    /// The tools that a refusal of `good`, `Bad` and `ugly` names; they follow one of the provider's.
     fn named(status: u16, text: &str, body: &Value) -> String {
         let tools = ["good", "Bad", "ugly"].map(|name| ToolDefinition::new(name, "", json!({})));
         let named = named_tools(status, &text.to_lowercase(), body, &tools);
@@ -150,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_is_named_by_its_place_or_its_name_in_every_providers_words() {
+    fn refused_tools_are_found_in_provider_messages() {
         let names = ["good", "Bad", "ugly"];
         let tools = |form: fn(&str) -> Value| names.iter().map(|name| form(name)).collect::<Vec<_>>();
         let flat = json!({"tools": tools(|name| json!({"name": name}))});
@@ -201,12 +203,12 @@ mod tests {
             (&nested, "tool call validation failed: parameters for tool Bad did not match schema", ""),
             (&flat, "messages.1: `tool_use` ids were found without `tool_result` blocks: Bad", ""),
             (&flat, "tool_choice: Tool 'Bad' not found in provided tools", ""),
-            // No place and no name of ours.
+            // Neither a path nor a name of the request's tools.
             (&nested, "tools[9].function.parameters: no", ""),
             (&nested, "my_tools[1].parameters", ""),
             (&nested, "input[3].tools[1].name: no", ""),
             (&nested, "tool_choice.allowed_tools.tools[1].function.name: no", ""),
-            // Behind a gateway to Gemini.
+            // Gemini through a gateway.
             (
                 &nested,
                 "GenerateContentRequest.tools[0].function_declarations[1].parameters.properties[u].format: no",

@@ -13,9 +13,9 @@ use tokio::time::timeout_at;
 
 /// An upstream's answer to a request that was passed through.
 pub struct PassthroughResponse {
-    /// Its `Content-Type`.
+    /// `Content-Type` of the response.
     pub content_type: String,
-    /// Its body as it comes. Dropping it closes the connection.
+    /// Body of the response as it arrives. Dropping it closes the connection.
     pub body: BoxStream<'static, Result<Vec<u8>, UpstreamFailure>>,
 }
 
@@ -28,7 +28,7 @@ impl UpstreamClient {
         self.pass_bytes_through(path, "application/json", body.to_string().into_bytes()).await
     }
 
-    /// The same with a body of another kind.
+    /// Passes a request with a body that is not JSON.
     pub(crate) async fn pass_bytes_through(
         &self,
         path: &str,

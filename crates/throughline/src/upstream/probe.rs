@@ -20,23 +20,23 @@ const LIST_BYTES_MAX: usize = 8 << 20;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ProbeFailure {
-    /// The key is none of its keys.
+    /// The upstream rejects the key.
     Key,
-    /// It cannot be reached, or does not answer in time.
+    /// The upstream cannot be reached, or does not answer in time.
     Connection,
-    /// It has no such model.
+    /// The upstream does not have the model.
     Model,
-    /// The key is good, and nothing is left on its account.
+    /// The key is valid, and the account is exhausted.
     Quota,
-    /// It refuses more requests for now.
+    /// The upstream accepts no further requests for now.
     Busy,
-    /// It does not list its models.
+    /// The upstream does not list its models.
     NotListed,
-    /// Anything else; the upstream's own message explains it.
+    /// Any other failure; the upstream's message explains it.
     Refused,
 }
 
-/// Error of a probe, in the upstream's words; its key is not in them.
+/// Error of a probe, with the upstream's message; the key is redacted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{why}")]
 pub struct ProbeError {
@@ -90,10 +90,10 @@ impl Upstream {
         with_timeout(timeout, probe)
     }
 
-    /// Checks that a model answers: it is asked for one word, and the reply is dropped at its first piece.
+    /// Checks that a model answers: it is sent a short prompt, and the reply is dropped at its first piece.
     ///
     /// # Errors
-    /// It does not answer within this time, or refuses.
+    /// The model does not answer within this time, or refuses.
     pub async fn check_model(&self, model: &str, timeout: Duration) -> Result<(), ProbeError> {
         let probe = async {
             let client = self.client()?;
@@ -151,7 +151,7 @@ pub(super) fn probe_error(failure: &UpstreamFailure) -> ProbeError {
     let classified = classify_message(failure.message.clone(), failure.status);
     let probe_failure = match failure.kind {
         FailureKind::QuotaExhausted => ProbeFailure::Quota,
-        // Words that are too vague to end retries are good enough for a person who tries a key.
+        // Phrases that are too vague to end retries are good enough for a person who tries a key.
         _ if classified.failure == ProbeFailure::Quota => ProbeFailure::Quota,
         FailureKind::Unauthorized => ProbeFailure::Key,
         FailureKind::ModelNotFound => ProbeFailure::Model,
@@ -201,7 +201,7 @@ fn parse_model_list(body: &[u8]) -> Option<Vec<String>> {
     let rows = body.get("data").or_else(|| body.get("models")).unwrap_or(&body).as_array()?;
     let mut models: Vec<(i64, String)> =
         rows.iter().filter(|row| is_chat_model(row)).filter_map(model_entry).collect();
-    // Stable: where nobody says when, the upstream's own order stays.
+    // Stable: without dates the upstream's order stays.
     models.sort_by_key(|(created, name)| (is_non_chat_name(name), Reverse(*created)));
     let mut names: Vec<String> = Vec::with_capacity(models.len());
     for (_, name) in models {
@@ -232,7 +232,7 @@ fn is_chat_model(row: &Value) -> bool {
         && row.get("active") != Some(&Value::Bool(false))
 }
 
-/// By its name alone: most lists give nothing else.
+/// Judged by the name alone: most lists have nothing else.
 fn is_non_chat_name(name: &str) -> bool {
     const WORDS: [&str; 20] = [
         "embed",
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shape_of_a_list_is_read() {
+    fn model_list_is_read_in_every_shape() {
         let openai = r#"{"object":"list","data":[{"id":"tts-2","created":9},{"id":"old","created":1},{"id":"new","created":7}]}"#;
         assert_eq!(list(openai), ["new", "old", "tts-2"]);
         let anthropic =
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_says_what_to_do() {
+    fn probe_failure_is_classified_from_the_response() {
         use ProbeFailure as P;
         let check = |kind, status: u16, message: &str, expected| {
             let failure = UpstreamFailure {

@@ -1,4 +1,4 @@
-//! Upstreams that are known by name: address, key variable, wire format and measured quirks, in one table.
+//! Built-in providers: address, key variable, wire format and measured quirks, in one table.
 //!
 //! To add one: a row here with its sources. Nothing else in Throughline names an upstream.
 
@@ -22,9 +22,9 @@ pub struct KnownProvider {
     pub key_url: Option<&'static str>,
     /// Path that only a valid key can read, where the list of models is public.
     pub key_check: Option<&'static str>,
-    /// Its wire format.
+    /// Wire format of the upstream.
     pub dialect: Dialect,
-    /// Its quirks.
+    /// Quirks of the upstream.
     pub profile: UpstreamProfile,
     /// A note for people.
     pub note: &'static str,
@@ -35,7 +35,7 @@ pub fn find(name: &str) -> Option<KnownProvider> {
     all().into_iter().find(|provider| provider.name == name)
 }
 
-/// Every name, in the order of the table.
+/// Names of all built-in providers, in the order of the table.
 pub fn names() -> Vec<&'static str> {
     all().into_iter().map(|provider| provider.name).collect()
 }
@@ -131,7 +131,7 @@ pub fn all() -> Vec<KnownProvider> {
         KnownProvider {
             // https://openrouter.ai/docs/use-cases/reasoning-tokens#preserving-reasoning
             profile: UpstreamProfile { fetches_images: true, ..with_reasoning_echo(ReasoningEcho::ReasoningDetails) },
-            // Its models are everybody's. https://openrouter.ai/docs/api-reference/limits
+            // Its models are public. https://openrouter.ai/docs/api-reference/limits
             key_check: Some("/key"),
             ..chat_completions("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", Some("OPENROUTER_API_KEY"))
                 .with_key_url("https://openrouter.ai/settings/keys").with_note("Models are named `vendor/model`: model = \"openrouter/anthropic/claude-…\".")
@@ -266,7 +266,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn every_row_can_be_used_as_it_is() {
+    fn every_known_provider_entry_is_valid() {
         let mut seen = BTreeSet::new();
         for row in all() {
             assert!(seen.insert(row.name), "{} is there twice", row.name);
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_of_the_documentation_are_all_there() {
+    fn documented_providers_are_known() {
         let promised = [
             "openai",
             "deepseek",

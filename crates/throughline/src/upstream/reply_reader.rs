@@ -27,11 +27,11 @@ pub(super) struct ReplyReader<'a> {
     unanswered: Option<UnansweredCall>,
     /// The call has been refused, and is another one by now.
     is_adapted: bool,
-    /// A stream that breaks may be asked for whole.
+    /// Allows a second request, whole, if the stream breaks.
     may_fall_back: bool,
-    /// The first bytes of the body that are not blank, if it may be asked for again.
+    /// The first bytes of the body that are not blank, if the reply may be requested again.
     start: Vec<u8>,
-    /// Of the body so far.
+    /// Length of the body so far, in bytes.
     bytes: &'a mut u64,
     listeners: ReplyListeners<'a>,
     raw: ObservedBytes,
@@ -52,7 +52,7 @@ pub(super) enum BodyEnd {
     Complete,
     /// The reply was complete before its end.
     Early(reqwest::Response),
-    /// The stream broke before its first content, and the reply may be asked for again.
+    /// The stream broke before its first content, and the reply may be requested again.
     Unusable(UpstreamFailure, Box<RepeatableCall>),
     /// The request was refused, and is another one by now.
     Adapted(Box<RepeatableCall>),
@@ -96,7 +96,7 @@ impl<'a> ReplyReader<'a> {
         }
     }
 
-    /// Another reply takes its place.
+    /// Drops the events of this reply: another one replaces it.
     fn discard(&mut self) {
         self.raw.discard();
         *self.bytes = 0;
@@ -247,7 +247,7 @@ impl<'a> ReplyReader<'a> {
         if failure.is_some() {
             events.pop();
         }
-        // Of a reply without content, which may be asked for again, nothing is passed on.
+        // A reply without content may be requested again, so none of it is passed on.
         if (failure.is_none() || is_answered) && !events.is_empty() {
             self.listeners.out.put(ModelItem::Events(events)).await;
         }

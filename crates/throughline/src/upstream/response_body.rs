@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 /// Most bytes of an error body that are read.
 const ERROR_BODY_BYTES_MAX: usize = 64 << 10;
 
-/// A body that can be a reply, or what is wrong with it.
+/// A body that can be a reply, or the failure that it reports.
 pub(super) async fn check_response(
     response: reqwest::Response,
     secrets: &SecretSet,
@@ -52,7 +52,7 @@ async fn body_start(mut response: reqwest::Response, bytes_max: usize) -> String
     decoded_start(&response, &bytes)
 }
 
-/// The beginning of a body. Gateways answer in whatever encoding their operators write.
+/// The beginning of a body, decoded. Gateways send error texts in various encodings.
 fn decoded_start(response: &reqwest::Response, bytes: &[u8]) -> String {
     let content_type = response.headers().get(header::CONTENT_TYPE);
     let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -61,7 +61,7 @@ fn decoded_start(response: &reqwest::Response, bytes: &[u8]) -> String {
 
 pub(super) async fn error_body(mut response: reqwest::Response, limits: &CallDeadlines) -> String {
     let mut bytes = Vec::new();
-    // What has come by the time the body breaks off or stalls is better than nothing: the status is known.
+    // If the body breaks off or stalls, the part so far is used: the status is known.
     while let Ok(Ok(Some(piece))) = timeout_at(limits.next(WaitPhase::NextChunk), response.chunk()).await {
         bytes.extend_from_slice(&piece[..piece.len().min(ERROR_BODY_BYTES_MAX - bytes.len())]);
         if bytes.len() == ERROR_BODY_BYTES_MAX {

@@ -18,8 +18,8 @@ impl Secret {
         &self.0
     }
 
-    /// `text` without the secret, in whichever form it travels: upstreams like to repeat a wrong key in their error. Short
-    /// values ("none", "x") are placeholders of local servers, and stay.
+    /// `text` without the secret in any encoding: upstreams often repeat a wrong key in their error. Short
+    /// values ("none", "x") are placeholders of local servers and stay.
     pub fn redact(&self, text: &str) -> String {
         throughline_tools::SecretSet::new([&self.0]).redact(text).into_owned()
     }

@@ -1,4 +1,4 @@
-//! One streaming model call without the loop: the caller reads it, runs the tools and asks again.
+//! One streaming model call without the loop: the caller reads it, runs the tools and makes the next call.
 
 use super::{CallTime, ModelHandoff, ModelItem, UpstreamClient};
 use crate::app::Throughline;
@@ -31,8 +31,8 @@ impl fmt::Debug for ModelStream {
 }
 
 impl Throughline {
-    /// Calls a model once, without running tools, retries, approval or log: the primitive under a turn. The request's
-    /// `model` is `upstream/model`, or a model's name alone where there is one upstream.
+    /// Calls a model once, without running tools, retries, approval or log: the primitive of a turn. The
+    /// request's `model` is `upstream/model`, or a model's name alone if there is one upstream.
     ///
     /// ```
     /// # use throughline_testkit as testkit;
@@ -64,7 +64,7 @@ impl Throughline {
     /// ```
     ///
     /// # Errors
-    /// There is no such upstream. What goes wrong later comes out of [`ModelStream::next`].
+    /// The upstream does not exist. Later failures are returned by [`ModelStream::next`].
     pub fn stream_model(&self, mut request: ModelRequest) -> Result<ModelStream, Error> {
         let plan = self.plan();
         let choice = plan.model_choice(&request.model)?;

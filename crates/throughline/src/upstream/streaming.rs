@@ -12,13 +12,13 @@ pub enum StreamingSetting {
     On,
     /// Whole.
     Off,
-    /// Streamed. A stream that breaks before its first content is asked for again as a whole reply, once, and the turn
-    /// says so.
+    /// Streamed. A stream that breaks before its first content is requested again as a whole reply, once, and
+    /// the turn reports it.
     Auto,
 }
 
 impl StreamingSetting {
-    /// Its names.
+    /// Names of the settings.
     pub const NAMES: [&'static str; 3] = ["on", "off", "auto"];
 
     /// The setting of that name.

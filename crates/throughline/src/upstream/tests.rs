@@ -131,7 +131,7 @@ fn quick(upstream: Upstream) -> Upstream {
 }
 
 #[test]
-fn limits_of_time_follow_where_the_model_is() {
+fn default_timeouts_depend_on_the_upstream_address() {
     let limits = |name: &str| Upstream::known(name).unwrap().time_limits();
     for name in ["ollama", "llama.cpp", "vllm", "lmstudio"] {
         assert_eq!(limits(name), UpstreamTimeouts::OWN_NETWORK, "{name}");
@@ -149,7 +149,7 @@ fn limits_of_time_follow_where_the_model_is() {
 }
 
 #[tokio::test]
-async fn an_address_with_nothing_there_is_named() {
+async fn wrong_address_error_names_the_requested_url() {
     let model = |_: &SeenRequest| ModelScript {
         http: Some(HttpAnswer {
             status: 404,
@@ -167,7 +167,7 @@ async fn an_address_with_nothing_there_is_named() {
 }
 
 #[tokio::test]
-async fn every_dialect_streams_and_comes_whole_and_sends_what_its_provider_takes() {
+async fn every_dialect_sends_valid_requests_streamed_and_whole() {
     for dialect in DIALECTS {
         for transfer in [TransferMode::Stream, TransferMode::Whole] {
             let script =
@@ -198,7 +198,7 @@ async fn every_dialect_streams_and_comes_whole_and_sends_what_its_provider_takes
 }
 
 #[tokio::test]
-async fn every_way_to_fail_before_a_reply_has_its_kind() {
+async fn every_failure_before_a_reply_has_its_kind() {
     let page = || Some(json!("<html><title>Login</title></html>"));
     let headers = |name: &str, value: &str| BTreeMap::from([(name.to_owned(), value.to_owned())]);
     let http = |status, headers, body| ModelScript {
@@ -252,7 +252,7 @@ async fn every_way_to_fail_before_a_reply_has_its_kind() {
 }
 
 #[tokio::test]
-async fn no_connection_is_told_in_words() {
+async fn connection_failure_is_explained() {
     let closed = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = closed.local_addr().unwrap().port();
     drop(closed);
@@ -268,7 +268,7 @@ async fn no_connection_is_told_in_words() {
 }
 
 #[tokio::test]
-async fn what_breaks_in_mid_stream_keeps_what_was_said_and_is_no_end() {
+async fn broken_stream_keeps_its_text_and_is_not_complete() {
     let said = || ModelScript::new().say("The beginning of something long");
     for (what, last, kind) in [
         ("cut", ScriptMove::Cut, K::Broken),
@@ -289,7 +289,7 @@ async fn what_breaks_in_mid_stream_keeps_what_was_said_and_is_no_end() {
 }
 
 #[tokio::test]
-async fn a_call_that_takes_for_ever_is_given_up_although_it_lives() {
+async fn total_timeout_ends_a_call_despite_pings() {
     let moves = std::iter::repeat_n([ScriptMove::Pause(40), ScriptMove::Ping], 100).flatten();
     let script = ModelScript { moves: moves.collect(), ..ModelScript::new() };
     let server = testkit::FakeUpstream::start(ScriptQueue::new([script])).await.unwrap();
@@ -300,7 +300,7 @@ async fn a_call_that_takes_for_ever_is_given_up_although_it_lives() {
 }
 
 #[tokio::test]
-async fn each_servers_refusal_of_tools_is_recognized_and_only_if_there_were_tools() {
+async fn tools_refusal_is_recognized_for_every_vendor() {
     for vendor in UpstreamVendor::ALL {
         let model = move |_: &SeenRequest| ModelScript {
             refuse_tools: Some(vendor),
@@ -314,7 +314,7 @@ async fn each_servers_refusal_of_tools_is_recognized_and_only_if_there_were_tool
 }
 
 #[tokio::test]
-async fn an_error_inside_a_200_is_what_it_says_also_in_mid_reply() {
+async fn error_event_in_a_200_is_classified_also_mid_reply() {
     let error = |kind: &str, message: &str| {
         ScriptMove::Error(testkit::ErrorMove { kind: Some(kind.into()), ..testkit::ErrorMove::new(message) })
     };
@@ -323,14 +323,14 @@ async fn an_error_inside_a_200_is_what_it_says_also_in_mid_reply() {
     assert_eq!(first.kind(), Some(K::Overloaded), "{first:?}");
     let later = check(ModelScript::new().say("Well, ").then(overloaded())).await;
     assert_eq!((later.kind(), later.text().as_str()), (Some(K::Overloaded), "Well, "), "{later:?}");
-    // One that says no more than that it failed is the decoder's.
+    // An error without a class is left to the decoder.
     let vague = check(ModelScript::new().say("Well, ").then(error("oops", "Something went wrong."))).await;
     assert!(vague.failure.is_none() && matches!(vague.end(), Some(StreamEnd::Error(_))), "{vague:?}");
     assert_eq!(vague.text(), "Well, ");
 }
 
 #[tokio::test]
-async fn stream_options_are_left_out_for_good_once_they_are_refused() {
+async fn refused_stream_options_are_omitted_from_then_on() {
     let model = |seen: &SeenRequest| {
         if !seen.wants_usage {
             return ModelScript::new().say("Hello.");
@@ -355,7 +355,7 @@ fn refusal(status: u16, message: &str, code: &str) -> ModelScript {
 }
 
 #[tokio::test]
-async fn what_only_some_models_take_is_left_out_for_good_once_it_is_refused() {
+async fn refused_model_specific_fields_are_omitted_from_then_on() {
     let eager = UpstreamProfile { eager_arguments: true, ..UpstreamProfile::default() };
     for (dialect, profile, word, refused) in [
         (
@@ -388,7 +388,7 @@ async fn what_only_some_models_take_is_left_out_for_good_once_it_is_refused() {
 }
 
 #[tokio::test]
-async fn schemas_of_tools_are_plain_for_good_once_one_is_refused() {
+async fn refused_tool_schemas_are_plain_from_then_on() {
     for rule in [testkit::ToolSchemaRule::Moonshot, testkit::ToolSchemaRule::LlamaCpp] {
         let habits = testkit::UpstreamHabits { tool_schemas: rule, ..testkit::UpstreamHabits::default() };
         let replies = ScriptQueue::new([ModelScript::new().say("Hello."), ModelScript::new().say("Again.")]);
@@ -407,9 +407,9 @@ async fn schemas_of_tools_are_plain_for_good_once_one_is_refused() {
     }
 }
 
-/// Of requests that are on their way together each is refused: not the first alone is asked again.
+/// Requests that are sent together are all refused, and each of them is repeated.
 #[tokio::test]
-async fn requests_that_are_refused_together_are_all_asked_again() {
+async fn concurrently_refused_requests_are_all_retried() {
     let model = |seen: &SeenRequest| {
         let refused = refusal(400, "Unknown field: stream_options", "bad");
         if seen.wants_usage { refused } else { ModelScript::new().say("Hello.") }
@@ -422,7 +422,7 @@ async fn requests_that_are_refused_together_are_all_asked_again() {
 
 /// Servers that send the request back with their refusal name everything in it.
 #[tokio::test]
-async fn what_a_refusal_repeats_of_the_request_is_not_what_is_refused() {
+async fn request_echoed_in_a_refusal_is_not_misread() {
     let echo = json!({"detail": [{"loc": ["body", "temperature"], "msg": "too hot",
         "input": {"stream_options": {"include_usage": true}, "tool_choice": "required"}}]});
     let http = HttpAnswer { status: 422, headers: BTreeMap::new(), body: Some(echo) };
@@ -447,7 +447,7 @@ fn step_with_call() -> ClosedStep {
 }
 
 #[tokio::test]
-async fn tools_that_an_upstream_does_not_take_are_left_out_and_named() {
+async fn tools_beyond_the_upstream_limit_are_left_out_and_named() {
     let habits = testkit::UpstreamHabits { tools_max: Some(128), ..testkit::UpstreamHabits::default() };
     let replies = [ModelScript::new().say("Hello.")];
     let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
@@ -462,7 +462,7 @@ async fn tools_that_an_upstream_does_not_take_are_left_out_and_named() {
     assert_eq!(left_out_tools(&came), [format!("{expected}, and 2 more")]);
 }
 
-/// The names of the tools that a reply's problems say were left out.
+/// Names of the tools that a reply's problems report as left out.
 fn left_out_tools(came: &ReceivedReply) -> Vec<&str> {
     let named = came.events.iter().filter_map(|event| match event {
         StepEvent::Problem(problem) if problem.kind == ProblemKind::ToolsLeftOut => Some(&*problem.excerpt),
@@ -473,7 +473,7 @@ fn left_out_tools(came: &ReceivedReply) -> Vec<&str> {
 
 /// A provider refuses the whole request because of one tool: the others work, and it is named.
 #[tokio::test]
-async fn a_tool_that_an_upstream_takes_in_no_form_is_left_out_and_named() {
+async fn refused_tool_is_left_out_and_named() {
     let habits = testkit::UpstreamHabits { refused_tools: &["bad"], ..testkit::UpstreamHabits::default() };
     let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object", "properties": {"a": {}}}));
     for dialect in DIALECTS {
@@ -510,9 +510,9 @@ async fn a_tool_that_an_upstream_takes_in_no_form_is_left_out_and_named() {
     }
 }
 
-/// Each was left out before, and there is nothing more to learn.
+/// All other tools were left out before, and the refusal teaches nothing new.
 #[tokio::test]
-async fn a_call_that_has_to_be_made_with_refused_tools_alone_is_asked_for_once() {
+async fn required_call_with_only_refused_tools_is_sent_once() {
     let habits = testkit::UpstreamHabits { refused_tools: &["bad", "worse"], ..Default::default() };
     let server = testkit::FakeUpstream::with_habits(habits);
     let server = server.serve(ScriptQueue::new([ModelScript::new().say("Hello.")])).await.unwrap();
@@ -525,9 +525,10 @@ async fn a_call_that_has_to_be_made_with_refused_tools_alone_is_asked_for_once()
     assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 5), "{came:?}");
 }
 
-/// An upstream that refuses one tool after the other has an end in one call, and the next goes on from there.
+/// An upstream that refuses one tool after the other is given a limited number of attempts in one call, and
+/// the next call continues with the rest.
 #[tokio::test]
-async fn an_upstream_that_refuses_every_tool_is_asked_a_limited_number_of_times() {
+async fn retries_for_refused_tools_are_limited_per_call() {
     let server = testkit::FakeUpstream::start(|seen: &SeenRequest| match seen.tools.first() {
         Some(tool) => refusal(400, &format!("Invalid schema for function '{}': no", tool.name), "bad"),
         None => ModelScript::new().say("Hello."),
@@ -546,7 +547,7 @@ async fn an_upstream_that_refuses_every_tool_is_asked_a_limited_number_of_times(
 
 /// A reasoning model of OpenAI: two settings and the name of the limit are refused one after the other.
 #[tokio::test]
-async fn settings_a_model_refuses_are_left_out_and_named() {
+async fn refused_settings_are_left_out_and_named() {
     let habits = testkit::UpstreamHabits {
         unsupported: &["temperature", "top_p", "max_tokens"],
         ..testkit::UpstreamHabits::default()
@@ -572,9 +573,10 @@ async fn settings_a_model_refuses_are_left_out_and_named() {
     assert_eq!(server.requests()[1].max_output_tokens, Some(100));
 }
 
-/// Some models at Bedrock take 20: it is learned, and only the newest are sent from then on.
+/// Some models at Bedrock accept 20 pictures: the limit is learned, and only the newest pictures are sent
+/// from then on.
 #[tokio::test]
-async fn pictures_over_the_number_that_a_model_takes_are_left_out_once_they_are_refused() {
+async fn images_beyond_a_refused_limit_are_left_out_afterwards() {
     let habits = testkit::UpstreamHabits { pictures_max: Some(20), ..testkit::UpstreamHabits::default() };
     let picture = || UserPart::Image(Media::new("image/png".into(), "iVBORw0KGgo=".into()));
     let messages = vec![Message::User((0..25).map(|_| picture()).collect())];
@@ -597,7 +599,7 @@ async fn pictures_over_the_number_that_a_model_takes_are_left_out_once_they_are_
 
 /// Grok that thinks takes no penalties, and calls them by other names than its requests do.
 #[tokio::test]
-async fn a_setting_that_is_refused_under_another_spelling_is_left_out() {
+async fn setting_refused_under_another_spelling_is_left_out() {
     let habits = testkit::UpstreamHabits::of("xai");
     let replies = [ModelScript::new().say("Hello.")];
     let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
@@ -608,9 +610,10 @@ async fn a_setting_that_is_refused_under_another_spelling_is_left_out() {
     assert_eq!((came.text(), server.exchanges().len()), ("Hello.".to_owned(), 3), "{came:?}");
 }
 
-/// `text.verbosity` of Responses stands inside an object; a refusal that names what is not sent is no reason to ask again.
+/// `text.verbosity` of Responses is inside an object; a refusal of a setting that was not sent is no reason
+/// to repeat the call.
 #[tokio::test]
-async fn a_setting_refused_for_ever_is_asked_for_twice_at_most() {
+async fn setting_that_stays_refused_is_sent_twice_at_most() {
     let words = "Unsupported parameter: 'text.verbosity' is not supported with this model.";
     let replies = (0..9).map(|_| refusal(400, words, "invalid_request_error"));
     let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
@@ -620,9 +623,10 @@ async fn a_setting_refused_for_ever_is_asked_for_twice_at_most() {
     assert_eq!((came.kind(), server.exchanges().len()), (Some(K::Status), 2), "{came:?}");
 }
 
-/// A template of Mistral's models passes over calls and results: what the user says after them is learned to be parted.
+/// A template of Mistral's models skips calls and results: that a user message after results must be
+/// separated is learned.
 #[tokio::test]
-async fn a_word_after_results_is_learned_from_a_template() {
+async fn user_after_tool_is_learned_from_a_template_error() {
     let habits = testkit::UpstreamHabits::of("devstral");
     let replies = (0..2).map(|_| ModelScript::new().say("Hello."));
     let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
@@ -636,7 +640,7 @@ async fn a_word_after_results_is_learned_from_a_template() {
 }
 
 #[tokio::test]
-async fn settings_that_exclude_each_other_reach_claude_as_one() {
+async fn mutually_exclusive_settings_are_valid_for_claude() {
     let replies = (0..2).map(|_| ModelScript::new().say("Hello."));
     let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
     let client = client(at(&server, DIALECTS[2]));
@@ -652,7 +656,7 @@ async fn settings_that_exclude_each_other_reach_claude_as_one() {
 }
 
 #[tokio::test]
-async fn arguments_have_their_own_names_whatever_the_provider_takes() {
+async fn renamed_argument_names_are_restored_in_calls() {
     let script =
         ModelScript::new().call("list_builds", json!({"filter_app_": "x", "argument_2": 1, "limit": 2}));
     let server = testkit::FakeUpstream::start(ScriptQueue::new([script])).await.unwrap();
@@ -666,9 +670,9 @@ async fn arguments_have_their_own_names_whatever_the_provider_takes() {
     assert_eq!(sealed, Some(json!({"filter[app]": "x", "城市": 1, "limit": 2})), "{came:?}");
 }
 
-/// Answers of Claude must not end after 4,096 tokens because nobody has set a limit.
+/// Answers of Claude must not end after 4,096 tokens because no limit is configured.
 #[tokio::test]
-async fn a_limit_that_the_api_requires_follows_from_the_model() {
+async fn required_output_limit_follows_from_the_model() {
     let sent = async |model: &str, settings: ModelSettings| {
         let script = ScriptQueue::new([ModelScript::new().say("Hi")]);
         let server = testkit::FakeUpstream::start(script).await.unwrap();
@@ -694,7 +698,7 @@ async fn a_limit_that_the_api_requires_follows_from_the_model() {
 }
 
 #[tokio::test]
-async fn a_picture_for_a_model_that_does_not_see_becomes_a_note() {
+async fn image_for_a_model_without_vision_becomes_a_note() {
     let content = async |model: &str| {
         let script = ScriptQueue::new([ModelScript::new().say("Hi")]);
         let server = testkit::FakeUpstream::start(script).await.unwrap();
@@ -711,15 +715,15 @@ async fn a_picture_for_a_model_that_does_not_see_becomes_a_note() {
     for blind in ["glm-4.7", "maker/qwen3.7-max"] {
         assert_eq!(content(blind).await, "[image image/png, 1 kB, sent by the user, which you cannot see]");
     }
-    // What the configuration says of a model counts more than the table.
+    // The configuration takes precedence over the table of models.
     for seeing in ["kimi-k2.6", "nobody-knows", "deepseek-v4-pro"] {
         assert_eq!(content(seeing).await[0]["type"], "image_url", "{seeing}");
     }
 }
 
-/// The table of models cannot know what a gateway takes: where a profile says that its models hear, they do.
+/// The table of models cannot know the inputs that a gateway accepts: a profile that enables sound counts.
 #[tokio::test]
-async fn sound_goes_where_the_configuration_says_that_it_is_heard() {
+async fn audio_is_sent_only_if_the_profile_supports_it() {
     let content = async |hears: Option<bool>, profile: UpstreamProfile| {
         let script = ScriptQueue::new([ModelScript::new().say("Hi")]);
         let server = testkit::FakeUpstream::start(script).await.unwrap();
@@ -741,7 +745,7 @@ async fn sound_goes_where_the_configuration_says_that_it_is_heard() {
 }
 
 #[tokio::test]
-async fn a_forced_call_that_is_refused_is_asked_for_in_words() {
+async fn refused_forced_call_is_retried_as_an_instruction() {
     let refused = refusal(400, "tool_choice 'required' is incompatible with thinking enabled", "bad");
     let server = testkit::FakeUpstream::start(ScriptQueue::new([refused, ModelScript::new().say("Well.")]))
         .await
@@ -758,7 +762,7 @@ async fn a_forced_call_that_is_refused_is_asked_for_in_words() {
 }
 
 #[tokio::test]
-async fn reasoning_that_cannot_be_read_any_more_is_left_out_once() {
+async fn unreadable_reasoning_is_dropped_and_retried_once() {
     let refused = refusal(400, "The encrypted content could not be verified.", "invalid_encrypted_content");
     let foreign = "messages.1.content.0: Invalid `signature` in `thinking` block";
     let off = "Provider returned error: messages.1.content.0: When thinking is disabled, an `assistant` message in the final \
@@ -775,9 +779,10 @@ async fn reasoning_that_cannot_be_read_any_more_is_left_out_once() {
     }
 }
 
-/// Reasoning that another model has signed, in a client's history, is left out for good; the turn's own goes on going back.
+/// Reasoning in a client's history that another model has signed is left out permanently; the turn's own
+/// reasoning is still sent back.
 #[tokio::test]
-async fn a_foreign_signature_costs_the_turn_none_of_its_own() {
+async fn foreign_signature_is_dropped_but_not_that_of_the_turn() {
     let call_tool = || ModelScript::new().think("Hm.").call("tool_1", json!({}));
     let replies = [call_tool(), ModelScript::new().say("One."), ModelScript::new().say("Two.")];
     let server = testkit::FakeUpstream::start(ScriptQueue::new(replies)).await.unwrap();
@@ -804,7 +809,7 @@ async fn a_foreign_signature_costs_the_turn_none_of_its_own() {
         ..ClosedStep::default()
     };
     let user = || request().messages;
-    // A word between steps is no question.
+    // A user message between steps is not an input.
     let messages =
         [user(), vec![Message::Step(foreign.clone())], user(), vec![Message::Step(turn_step)], user()];
     let in_turn = ModelRequest { messages: messages.concat(), ..asking.clone() };
@@ -815,7 +820,8 @@ async fn a_foreign_signature_costs_the_turn_none_of_its_own() {
         assert!(sent.contains("signature") && !sent.contains("Zm9y"), "{sent}");
     }
 
-    // In the middle of the turn nothing can be told from the model's own, and it does not go on without what it has thought.
+    // In the middle of the turn foreign reasoning cannot be distinguished from the model's own, and the model
+    // cannot continue without its reasoning.
     let server =
         testkit::FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("One.")])).await.unwrap();
     let calling = ClosedStep { calls: step_with_call().calls, ..foreign };
@@ -828,10 +834,10 @@ async fn a_foreign_signature_costs_the_turn_none_of_its_own() {
     assert!(came.events.iter().any(is_named), "{came:?}");
 }
 
-/// Thoughts of the turn from a client or from another model of the same name: an older Claude takes them only where it is asked to
-/// think.
+/// Thoughts of the turn from a client or from another model of the same name: an older Claude accepts them
+/// only if thinking is enabled.
 #[tokio::test]
-async fn thoughts_are_left_out_of_the_turn_where_a_model_says_that_it_does_not_think() {
+async fn refused_thinking_of_the_turn_is_left_out_afterwards() {
     let replies = [ModelScript::new().think("Hm.").call("tool_1", json!({})), ModelScript::new().say("One.")];
     let replies = replies.into_iter().chain([ModelScript::new().say("Two.")]);
     let habits = testkit::UpstreamHabits::of("claude-4.5");
@@ -855,9 +861,9 @@ async fn thoughts_are_left_out_of_the_turn_where_a_model_says_that_it_does_not_t
     assert_eq!(has_thought, [false, true, false, false], "{sent:?}");
 }
 
-/// GLM behind a gateway: "Tool choice must be auto".
+/// GLM through a gateway: "Tool choice must be auto".
 #[tokio::test]
-async fn an_upstream_that_cannot_be_forbidden_to_call_gets_no_tools() {
+async fn tools_are_omitted_if_tool_choice_none_is_refused() {
     let habits = testkit::UpstreamHabits::of("zhipu");
     let replies = ["One.", "Two."].map(|text| ModelScript::new().say(text));
     let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
@@ -871,7 +877,7 @@ async fn an_upstream_that_cannot_be_forbidden_to_call_gets_no_tools() {
 }
 
 #[tokio::test]
-async fn a_model_that_could_not_write_its_call_gets_one_more_try() {
+async fn failed_tool_generation_is_retried_once() {
     let body = json!({"error": {"message": "Failed to call a function.", "code": "tool_use_failed"}});
     let failed = ModelScript {
         http: Some(HttpAnswer { status: 400, headers: BTreeMap::new(), body: Some(body) }),
@@ -886,9 +892,9 @@ async fn a_model_that_could_not_write_its_call_gets_one_more_try() {
     }
 }
 
-/// Gateways and some servers have sent their 200 before they know that the request is refused.
+/// Gateways and some servers send status 200 before they know that the request is refused.
 #[tokio::test]
-async fn a_refusal_inside_an_answer_with_200_is_adapted_to_as_any_other() {
+async fn refusal_inside_a_200_is_learned_and_retried() {
     let refused = |message: &str, code: &str| {
         let kind = Some(if code == "server_error" { code } else { "invalid_request_error" }.to_owned());
         let code = Some(code.to_owned()).filter(|code| !code.is_empty());
@@ -914,7 +920,7 @@ async fn a_refusal_inside_an_answer_with_200_is_adapted_to_as_any_other() {
             "",
             1,
         ),
-        // Somebody has read the beginning.
+        // The beginning was already passed on.
         (
             vec![ModelScript { moves: [hi().moves, refused(temperature, "").moves].concat(), ..hi() }, hi()],
             "Hi",
@@ -933,7 +939,7 @@ async fn a_refusal_inside_an_answer_with_200_is_adapted_to_as_any_other() {
 }
 
 #[tokio::test]
-async fn a_key_that_an_upstream_repeats_is_not_passed_on() {
+async fn key_echoed_by_an_upstream_is_redacted() {
     let body = Some(json!({"error": {"message": "Incorrect API key provided: sk-very-secret."}}));
     let script = ModelScript {
         http: Some(HttpAnswer { status: 401, headers: BTreeMap::new(), body }),
@@ -945,7 +951,7 @@ async fn a_key_that_an_upstream_repeats_is_not_passed_on() {
 }
 
 #[tokio::test]
-async fn without_its_key_nothing_is_sent_and_the_variable_is_named() {
+async fn request_without_its_key_is_not_sent_and_names_the_variable() {
     let server = testkit::FakeUpstream::start(ScriptQueue::new([])).await.unwrap();
     let upstream = chat(&server).with_key_value("NOBODY_SET_THIS", EnvVars::new().remove("NOBODY_SET_THIS"));
     let came = call(&client(upstream), &request()).await;
@@ -958,7 +964,7 @@ async fn without_its_key_nothing_is_sent_and_the_variable_is_named() {
 }
 
 #[tokio::test]
-async fn headers_of_ones_own_are_sent_and_win() {
+async fn configured_headers_override_the_authorization() {
     let server =
         testkit::FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("Hi")])).await.unwrap();
     let upstream = chat(&server)
@@ -1001,7 +1007,7 @@ async fn dropping_a_call_closes_its_connection() {
 }
 
 #[tokio::test]
-async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
+async fn unread_events_stop_reading_from_the_upstream() {
     let speech =
         testkit::SpeechMove { chunk_chars: Some(64 << 10), ..testkit::SpeechMove::from("x".repeat(1 << 20)) };
     let script = ModelScript { moves: vec![ScriptMove::Say(speech); 64], ..ModelScript::new() };
@@ -1022,7 +1028,7 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
             .boxed(),
     );
     assert!(said.next_from(&mut call).await.is_some());
-    // The socket's buffers fill up, and then the server cannot go on: its count stands still for a while.
+    // The socket's buffers fill up, and then the server blocks: its count does not change for a while.
     let mut sent = 0;
     loop {
         let more =
@@ -1038,7 +1044,8 @@ async fn an_upstream_is_not_read_while_nobody_takes_what_it_says() {
     assert_eq!(server.wait_for_end(1).await, ExchangeEnd::ClientDisconnected);
 }
 
-/// A server that answers each connection as often as `answers` says, and hangs up on the request after that.
+/// A server that answers as many requests per connection as `answers` lists, and closes the connection on the
+/// next request.
 async fn hangs_up_after(answers: &'static [usize]) -> (String, tokio::task::JoinHandle<usize>) {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -1072,7 +1079,7 @@ async fn hangs_up_after(answers: &'static [usize]) -> (String, tokio::task::Join
 }
 
 #[tokio::test]
-async fn only_a_connection_of_an_earlier_call_is_tried_again_at_once() {
+async fn only_a_stale_pooled_connection_is_retried_at_once() {
     let whole = |url: &str| {
         client(Upstream::new("test", Dialect::OpenaiChat, url).unwrap().transfer(TransferMode::Whole))
     };
@@ -1101,7 +1108,7 @@ enum ServerTail {
     TheEnd,
     /// Keeps it open.
     Nothing,
-    /// Says more and more.
+    /// Sends an endless reply.
     Much,
 }
 
@@ -1149,13 +1156,13 @@ async fn streams(behind: ServerTail) -> (String, tokio::sync::watch::Receiver<(u
 
 // Limits: `REST_BYTES_MAX` and `REST_MAX`.
 #[tokio::test]
-async fn a_connection_carries_call_after_call_unless_its_server_keeps_a_complete_reply_open() {
+async fn connection_is_reused_unless_a_complete_reply_stays_open() {
     let (url, counts) = streams(ServerTail::TheEnd).await;
     let client_of = |url: &str| client(Upstream::new("test", Dialect::OpenaiChat, url).unwrap());
     let client = client_of(&url);
     for _ in 0..20 {
         assert_eq!(call(&client, &request()).await.text(), "Hi");
-        // What is left of the reply is read by a task of its own, between two calls.
+        // The rest of the reply is read by a separate task, between two calls.
         for _ in 0..50 {
             tokio::task::yield_now().await;
         }

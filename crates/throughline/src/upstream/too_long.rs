@@ -15,7 +15,7 @@ const TTL: Duration = Duration::from_secs(60 * 60);
 /// Refused histories of an upstream.
 #[derive(Debug, Default)]
 pub(super) struct TooLongHistories {
-    /// By model and [key of the conversation](throughline_engine::conversation_key).
+    /// Refused histories by model and [key of the conversation](throughline_engine::conversation_key).
     refused: Mutex<HashMap<(String, String), RefusedHistory>>,
 }
 
@@ -25,8 +25,8 @@ struct RefusedHistory {
     at: Instant,
 }
 
-/// Length of each message up to the user's last one: two conversations that begin alike differ in it, and one that goes on keeps
-/// it.
+/// Length of each message up to the user's last one: it differs between conversations that begin alike, and
+/// stays the same when a conversation grows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct HistoryShape {
     messages: usize,
@@ -45,7 +45,7 @@ impl HistoryShape {
         Self { messages, hash: hasher.finish() }
     }
 
-    /// True if this history goes on from here.
+    /// True if this history continues the recorded one.
     fn begins(self, history: &[Message]) -> bool {
         self.messages <= history.len() && Self::of_first(history, self.messages) == self
     }
@@ -70,7 +70,8 @@ impl TooLongHistories {
         refused.insert((model, conversation), RefusedHistory { shape, at: Instant::now() });
     }
 
-    /// True if this model has refused a history that this one goes on from. An earlier branch of the conversation is shorter.
+    /// True if this model has refused a history that this one continues. An earlier branch of the
+    /// conversation is shorter.
     pub(super) fn contains(&self, model: &str, conversation: &str, history: &[Message]) -> bool {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let found = refused.get(&(model.to_owned(), conversation.to_owned()));
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_refused_conversation_is_known_to_its_model_for_an_hour() {
+    async fn too_long_history_is_remembered_per_model_until_its_ttl() {
         let refused = TooLongHistories::default();
         let history = [user("a"), step("bb"), user("ccc"), step("while it was refused")];
         refused.insert("m".into(), "c".into(), HistoryShape::of(&history));
@@ -113,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn conversations_that_were_refused_are_bounded() {
+    async fn remembered_too_long_histories_are_bounded() {
         let (refused, history) = (TooLongHistories::default(), [user("a")]);
         for number in 0..=CONVERSATIONS_MAX {
             refused.insert("m".into(), number.to_string(), HistoryShape::of(&history));

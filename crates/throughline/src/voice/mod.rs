@@ -1,7 +1,7 @@
-//! Voices, which speak a text, and ears, which write down a recording.
+//! Speech: voices, which synthesize a text, and ears, which transcribe a recording.
 //!
-//! Both are traits, so that a program can bring its own. Those of a configuration (`[voices.NAME]`, `[ears.NAME]`) are
-//! servers with OpenAI's audio API, or programs of this machine.
+//! Both are traits, so that a program can implement them. Those of a configuration (`[voices.NAME]`,
+//! `[ears.NAME]`) are servers with OpenAI's audio API, or programs on this machine.
 //!
 //! ```
 //! # tokio::runtime::Runtime::new()?.block_on(async {
@@ -55,32 +55,33 @@ use throughline_engine::UpstreamFailure;
 
 /// Longest text of one request, in characters. The limit of OpenAI's API; sentences are far shorter.
 pub const SPEECH_TEXT_CHARS_MAX: usize = 4_096;
-/// Most bytes of one spoken text: 23 minutes of 16-bit sound at 24 kHz.
+/// Maximum size of one synthesized text, in bytes: 23 minutes of 16-bit sound at 24 kHz.
 pub const SPEECH_BYTES_MAX: usize = 64 << 20;
 /// Largest recording, in bytes. The limit of OpenAI's API.
 pub const RECORDING_BYTES_MAX: usize = 25 << 20;
 /// Longest transcript, in bytes.
 pub const TRANSCRIPT_BYTES_MAX: usize = 1 << 20;
-/// Time for one spoken text or one transcript, in milliseconds, unless `timeout_ms` sets another.
+/// Default of `timeout_ms`, the time for one synthesis or one transcription, in milliseconds.
 pub const AUDIO_TIMEOUT_MS: u64 = 120_000;
-/// Longest time that sound waits for whoever listens, in milliseconds: then the voice is free for others.
+/// Maximum time that sound waits for a listener, in milliseconds: then the voice is free for others.
 pub const SPEECH_STALL_MS: u64 = 30_000;
-/// Texts that a voice speaks, or recordings that ears hear, at the same time, unless `concurrent_max` sets another.
+/// Default of `concurrent_max`, the number of texts or recordings that one engine processes in parallel.
 pub const AUDIO_CONCURRENT_MAX: usize = 4;
 /// Samples of a second of `pcm`: 16-bit, little-endian, mono.
 pub const PCM_SAMPLE_RATE_HZ: u32 = 24_000;
 
-/// Something that speaks.
+/// A speech synthesizer.
 #[async_trait]
 pub trait Voice: Send + Sync + fmt::Debug {
-    /// Speaks a text. Dropping the answer stops the voice.
+    /// Synthesizes a text. Dropping the answer stops the voice.
     ///
     /// # Errors
-    /// The text or the format cannot be spoken, or the engine does not answer. What fails later is an item of the body.
+    /// The text or the format is not supported, or the engine does not answer. A later failure is an item of
+    /// the body.
     async fn speak(&self, request: SpeechRequest) -> Result<SpeechAudio, VoiceError>;
 }
 
-/// Something that hears.
+/// A speech recognizer.
 #[async_trait]
 pub trait Ears: Send + Sync + fmt::Debug {
     /// Writes down a recording. Dropping the future stops it.
@@ -90,10 +91,10 @@ pub trait Ears: Send + Sync + fmt::Debug {
     async fn transcribe(&self, request: TranscriptionRequest) -> Result<Transcript, VoiceError>;
 }
 
-/// A text to speak.
+/// A text to synthesize.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SpeechRequest {
-    /// At most [`SPEECH_TEXT_CHARS_MAX`] characters.
+    /// Text, at most [`SPEECH_TEXT_CHARS_MAX`] characters.
     pub text: String,
     /// The speaker, by the engine's name for it. `None` = the configured one.
     pub speaker: Option<String>,
@@ -101,24 +102,24 @@ pub struct SpeechRequest {
     pub speed: Option<f64>,
     /// `None` = the configured one, or the engine's own.
     pub format: Option<AudioFormat>,
-    /// The way to speak, for engines that take directions.
+    /// Instructions on tone and manner, for engines that accept them.
     pub instructions: Option<String>,
 }
 
 impl SpeechRequest {
-    /// A text, spoken as configured.
+    /// A request for a text with the configured voice, format and speed.
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// The same in another format.
+    /// Sets the format.
     #[must_use]
     pub fn format(self, format: AudioFormat) -> Self {
         Self { format: Some(format), ..self }
     }
 }
 
-/// Spoken text as it comes.
+/// Synthesized speech, as a stream.
 pub struct SpeechAudio {
     /// `audio/wav`, `audio/mpeg`, …
     pub content_type: String,
@@ -151,10 +152,10 @@ pub enum AudioFormat {
 }
 
 impl AudioFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [AudioFormat; 6] = [Self::Mp3, Self::Opus, Self::Aac, Self::Flac, Self::Wav, Self::Pcm];
 
-    /// Its name.
+    /// Name of the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Mp3 => "mp3",
@@ -166,7 +167,7 @@ impl AudioFormat {
         }
     }
 
-    /// Its media type.
+    /// Media type of the format.
     pub fn content_type(self) -> &'static str {
         match self {
             Self::Mp3 => "audio/mpeg",
@@ -184,13 +185,13 @@ impl AudioFormat {
 pub struct TranscriptionRequest {
     /// The recording, at most [`RECORDING_BYTES_MAX`].
     pub recording: Vec<u8>,
-    /// Its file name, from which engines learn its format.
+    /// File name, from which engines derive the format.
     pub file_name: String,
-    /// Its media type.
+    /// Media type of the recording.
     pub content_type: String,
     /// `en`, `zh`. `None` = the configured one, or the engine finds out.
     pub language: Option<String>,
-    /// Words that are to be expected.
+    /// Words that the recording is likely to contain.
     pub prompt: Option<String>,
     /// 0 to 1.
     pub temperature: Option<f64>,
@@ -216,7 +217,7 @@ pub enum TranscriptFormat {
 }
 
 impl TranscriptFormat {
-    /// Its name.
+    /// Name of the format.
     pub fn name(self) -> &'static str {
         match self {
             Self::Json => "json",
@@ -228,7 +229,7 @@ impl TranscriptFormat {
     }
 }
 
-/// A recording written down, in the form that was asked for.
+/// A transcription, in the requested form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transcript {
     /// `application/json` or a kind of text.
@@ -261,11 +262,11 @@ pub struct AudioSourceInfo {
     pub name: String,
     /// Kind of engine.
     pub kind: AudioSourceKind,
-    /// It is used where none is named.
+    /// True if the engine is used when a request names none.
     pub is_default: bool,
 }
 
-/// Reasons why a text is not spoken or a recording not written down.
+/// Reasons why a text is not synthesized or a recording not transcribed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum VoiceError {
@@ -280,30 +281,30 @@ pub enum VoiceError {
     Unknown {
         /// `voice` or `ears`.
         what: &'static str,
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// Those that are there.
+        /// Names of the configured engines.
         names: String,
     },
     /// Several are configured, none is called `default`, and none was named.
     #[error("there are several, and none is named: {names}")]
     Ambiguous {
-        /// Their names.
+        /// Names of the configured engines.
         names: String,
     },
-    /// There is nothing to speak.
+    /// The text is empty.
     #[error("the text is empty")]
     NoText,
-    /// More than [`SPEECH_TEXT_CHARS_MAX`] characters.
+    /// The text has more than [`SPEECH_TEXT_CHARS_MAX`] characters.
     #[error("the text has {chars} characters, more than {SPEECH_TEXT_CHARS_MAX}")]
     TextTooLong {
-        /// So many.
+        /// Length of the text in characters.
         chars: usize,
     },
     /// The recording is larger than [`RECORDING_BYTES_MAX`].
     #[error("the recording has {bytes} bytes, more than {RECORDING_BYTES_MAX}")]
     RecordingTooLarge {
-        /// So many.
+        /// Size of the recording in bytes.
         bytes: usize,
     },
     /// A program gives one format and not another.
@@ -313,7 +314,7 @@ pub enum VoiceError {
         name: String,
         /// Possible formats.
         offered: String,
-        /// The one asked for.
+        /// The requested format.
         asked: &'static str,
     },
     /// A program cannot do that.
@@ -324,13 +325,13 @@ pub enum VoiceError {
         /// The field of the request.
         field: &'static str,
     },
-    /// Nobody has taken its sound for [`SPEECH_STALL_MS`].
+    /// The client has read no sound for [`SPEECH_STALL_MS`].
     #[error("`{name}` was ended: nobody took its sound for {SPEECH_STALL_MS} ms")]
     Stalled {
         /// Name in the configuration.
         name: String,
     },
-    /// It already works for as many as it may.
+    /// The engine already processes its maximum number of requests.
     #[error("`{name}` is busy with {concurrent_max} requests, which is its limit (concurrent_max)")]
     Busy {
         /// Name in the configuration.
@@ -343,7 +344,7 @@ pub enum VoiceError {
     Engine {
         /// Name in the configuration.
         name: String,
-        /// As its server reports it, without the key.
+        /// Failure as the server reports it, without the key.
         failure: UpstreamFailure,
     },
     /// A program did not do it.
@@ -353,13 +354,13 @@ pub enum VoiceError {
         name: String,
         /// The reason.
         message: String,
-        /// End of its standard error, without secrets: for whoever runs it, and nobody else.
+        /// End of the program's standard error, without secrets: for the operator only.
         stderr: String,
     },
 }
 
 impl VoiceError {
-    /// Remedy, in a sentence for whoever runs the program.
+    /// Remedy for the operator, one sentence.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::NotConfigured { what: "voice" } => "add a section [voices.NAME] to throughline.toml",
@@ -379,7 +380,7 @@ impl VoiceError {
     }
 }
 
-/// Checks what every voice would refuse.
+/// Checks the conditions that every voice has.
 pub(crate) fn check_text(text: &str) -> Result<(), VoiceError> {
     if text.trim().is_empty() {
         return Err(VoiceError::NoText);

@@ -1,4 +1,4 @@
-//! Engines behind OpenAI's audio API.
+//! Engines with OpenAI's audio API.
 
 use super::settings::{EarsSettings, VoiceSettings};
 use super::{
@@ -99,7 +99,7 @@ impl Voice for ServerVoice {
         // Engines often call everything a stream of bytes.
         let content_type = match (answer.content_type.starts_with("audio/"), format) {
             (false, Some(format)) => format.content_type().to_owned(),
-            // Only the engine knows what it gives by itself.
+            // The default format is known to the engine only.
             _ => answer.content_type,
         };
         let name = self.server.name.clone();
@@ -188,7 +188,7 @@ struct FormData {
 }
 
 impl FormData {
-    /// With a boundary that nobody can guess, and so write into a file or a text.
+    /// Creates a form with a random boundary, which cannot occur in a file or a text.
     fn new() -> Self {
         Self { boundary: format!("throughline-{}", Uuid::now_v7().simple()) }
     }
@@ -228,7 +228,7 @@ impl FormData {
 /// Longest file name or media type that is passed on, in characters.
 const HEADER_TEXT_CHARS_MAX: usize = 100;
 
-/// A text that can stand in a header of a part: what could end it is taken out.
+/// A text that is safe in a header of a part: characters that could end it are removed.
 fn header_text(text: &str, default: &str) -> String {
     let is_safe = |one: &char| one.is_ascii_alphanumeric() || " .-_+/;=".contains(*one);
     let safe: String = text.chars().filter(is_safe).take(HEADER_TEXT_CHARS_MAX).collect();
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_name_leaves_its_header_and_no_two_forms_have_one_boundary() {
+    fn form_data_escapes_names_and_has_unique_boundaries() {
         let form = FormData { boundary: "b".to_owned() };
         let prompt = Some("a\r\n".to_owned());
         let body = form.write(

@@ -66,13 +66,13 @@ impl AudioRunner {
     }
 }
 
-/// A program that works on one request. Dropping it ends the program with everything that it started.
+/// A program that works on one request. Dropping it kills the program with all of its children.
 struct RunningProgram {
     runner: AudioRunner,
     child: ChildProcess,
     stdout: Option<ChildStdout>,
     complaints: JoinHandle<String>,
-    /// Of the time that is spent waiting for it; a listener may take as long as the sound is.
+    /// Remaining time for the program's output; the time of a slow listener is not counted.
     time_left: Duration,
     bytes: usize,
 }
@@ -147,7 +147,7 @@ impl Drop for RunningProgram {
     }
 }
 
-/// A program that speaks.
+/// A program that synthesizes speech.
 pub(super) struct ProgramVoice {
     runner: AudioRunner,
     /// `wav` or `pcm`.
@@ -203,7 +203,7 @@ impl Voice for ProgramVoice {
         let mut text = request.text;
         text.push('\n');
         let mut running = self.runner.start(text.into_bytes())?;
-        // Its failure to begin is an answer of its own.
+        // A program that fails to start is reported as an error of the request.
         let mut first = Vec::new();
         let start = loop {
             let Some(piece) = running.next(SPEECH_BYTES_MAX).await? else {
@@ -237,7 +237,7 @@ impl Voice for ProgramVoice {
     }
 }
 
-/// A program that writes down what it hears.
+/// A program that transcribes recordings.
 pub(super) struct ProgramEars(AudioRunner);
 
 impl ProgramEars {

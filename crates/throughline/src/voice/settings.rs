@@ -21,7 +21,7 @@ pub enum AudioSourceKind {
 }
 
 impl AudioSourceKind {
-    /// Its name.
+    /// Name of the kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Openai => "openai",
@@ -57,7 +57,7 @@ macro_rules! engine_section {
             /// Variables that the program gets with these values; `"$NAME"` takes one of ours.
             #[serde(default)]
             pub env: BTreeMap<String, String>,
-            /// Where the program runs. Default: in an empty folder of its own.
+            /// Working directory of the program. Default: a new, empty folder.
             #[serde(default)]
             pub cwd: Option<PathBuf>,
             /// Files and network that the program may reach.
@@ -69,7 +69,7 @@ macro_rules! engine_section {
             /// Time for one request, in milliseconds. Default 120,000.
             #[serde(default)]
             pub timeout_ms: Option<u64>,
-            /// Requests at the same time. Default 4.
+            /// Number of requests in parallel. Default 4.
             #[serde(default)]
             pub concurrent_max: Option<usize>,
             $($own)*
@@ -102,7 +102,8 @@ engine_section! {
         /// 0.25 to 4. Default: the engine's own.
         #[serde(default)]
         pub speed: Option<f64>,
-        /// Format of a server's sound, unless a request asks for another; of a program's output: `wav` (default) or `pcm`.
+        /// Format of a server's sound, unless a request sets another; of a program's output: `wav` (default)
+        /// or `pcm`.
         #[serde(default)]
         pub format: Option<AudioFormat>,
         /// Samples of a second where a program writes `pcm`. Default 24,000.
@@ -162,7 +163,7 @@ impl AudioEngine {
         }
     }
 
-    /// Values that nobody may see.
+    /// Values that must be redacted.
     pub(crate) fn secrets(&self, surroundings: &SpawnContext) -> Vec<String> {
         match self {
             Self::Server { upstream, .. } => upstream.secrets(),
@@ -323,7 +324,7 @@ fn resolve_engine<T>(
         .map_err(|error| at(Some("base_url"), error.to_string()))?;
     let usual = UpstreamTimeouts::default();
     let timeout_ms = program.timeout_ms;
-    // Sound takes as long as somebody listens; how long nothing may come is `idle_ms`.
+    // Sound lasts as long as it is listened to; `idle_ms` limits silence of the engine.
     let total_ms = if sections == "voices" { timeout_ms.max(usual.total_ms) } else { timeout_ms };
     let mut upstream = upstream.timeouts(UpstreamTimeouts { first_byte_ms: timeout_ms, total_ms, ..usual });
     if let Some(variable) = key_env {

@@ -20,17 +20,17 @@ use throughline_tools::process::SpawnContext;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::time::timeout;
 
-/// The one that is used where none is named and there are several.
+/// Name of the engine that is used by default if there are several.
 const DEFAULT: &str = "default";
 
-/// All of them.
+/// The configured voices and ears.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct AudioSources {
     pub(crate) voices: BTreeMap<String, Arc<LimitedSource<dyn Voice>>>,
     pub(crate) ears: BTreeMap<String, Arc<LimitedSource<dyn Ears>>>,
 }
 
-/// One of them.
+/// One engine with its limit of parallel requests.
 #[derive(Debug)]
 pub(crate) struct LimitedSource<T: ?Sized> {
     name: String,
@@ -124,7 +124,7 @@ impl<T: ?Sized> LimitedSource<T> {
 /// A voice of a configuration, without an application; without a name, the only one or the one called `default`.
 ///
 /// # Errors
-/// There is no such voice, or no connection to it can be set up.
+/// The voice does not exist, or no connection to it can be set up.
 pub fn open(
     settings: &AppSettings,
     surroundings: &SpawnContext,
@@ -141,7 +141,7 @@ pub fn open(
     Ok(voice)
 }
 
-/// The one of this name; without one, or for `default`, the only one or the one that is called so.
+/// The engine of this name; without a name, or for `default`, the only one or the one named `default`.
 pub(crate) fn pick<T>(
     sources: &BTreeMap<String, Arc<T>>,
     name: Option<&str>,
@@ -168,7 +168,7 @@ fn default_name<T>(sources: &BTreeMap<String, T>) -> Option<&str> {
     }
 }
 
-/// Each of them, as a list shows it.
+/// The engines as listed by the API.
 pub(crate) fn infos<T: ?Sized>(sources: &BTreeMap<String, Arc<LimitedSource<T>>>) -> Vec<AudioSourceInfo> {
     let default = default_name(sources);
     let info = |source: &Arc<LimitedSource<T>>| AudioSourceInfo {
@@ -188,10 +188,11 @@ impl Voice for LimitedSource<dyn Voice> {
     }
 }
 
-/// Pieces of sound that wait for whoever listens.
+/// Capacity of the queue of sound that waits for the listener, in pieces.
 const WAITING_PIECES_MAX: usize = 16;
 
-/// The same sound, from a task that ends the engine and gives the permit back when the listener leaves or stalls.
+/// Forwards the sound from a task that stops the engine and releases the permit when the listener leaves or
+/// stalls.
 fn supervised(
     name: String,
     mut body: BoxStream<'static, Result<Vec<u8>, VoiceError>>,
@@ -206,7 +207,7 @@ fn supervised(
                 () = sender.closed() => return,
             };
             if piece.is_none() {
-                // Free before the listener knows: the next sentence comes at once.
+                // Released before the listener receives the end: the next sentence follows immediately.
                 drop((body, permit));
                 let _ = timeout(stall, sender.send(None)).await;
                 return;
@@ -284,7 +285,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn sound_that_nobody_takes_ends_and_the_voice_is_free() {
+    async fn unread_audio_stalls_and_releases_the_voice() {
         let permits = Arc::new(Semaphore::new(1));
         let endless = || stream::repeat_with(|| Ok(vec![0; 4])).boxed();
         let permit = || permits.clone().try_acquire_owned().unwrap();
@@ -300,11 +301,11 @@ mod tests {
             pieces.len()
         );
 
-        // A listener who leaves is noticed even if the engine says nothing.
+        // A listener who leaves is noticed even if the engine is silent.
         drop(supervised("a".to_owned(), stream::pending().boxed(), permit()));
         drop(permits.acquire().await.unwrap());
 
-        // It is free when the engine has ended, also if nobody has heard so yet.
+        // The voice is free when the engine has ended, even if the listener has not read everything.
         let pieces = vec![Ok(vec![1]); WAITING_PIECES_MAX];
         let whole = supervised("a".to_owned(), stream::iter(pieces.clone()).boxed(), permit());
         drop(permits.acquire().await.unwrap());
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_named_or_the_only_one_or_the_default() {
+    fn voice_is_chosen_by_name_or_default() {
         check(&[], None, Err("no voice is configured"));
         check(&[], Some("a"), Err("no voice is configured"));
         check(&["a"], None, Ok("a"));

@@ -39,15 +39,15 @@ pub struct WavStart {
     pub is_plain: bool,
 }
 
-/// Longest beginning of a WAV file, in bytes: pictures and lyrics belong behind the samples.
+/// Maximum length of the header of a WAV file, in bytes: pictures and lyrics belong after the samples.
 const WAV_START_BYTES_MAX: usize = 64 << 10;
-/// Lengths from here on are written by engines that do not know how long the sound will be.
+/// Lengths from here on are written by engines that do not know the length of the sound yet.
 const STREAM_BYTES_MIN: u32 = 0x7fff_0000;
 
-/// Reads the beginning of a WAV file. `None` = more is needed.
+/// Reads the header of a WAV file. `None` = more bytes are needed.
 ///
 /// # Errors
-/// The reason why it is none, as a sentence without its subject's name.
+/// The reason why it is invalid, as a sentence without a subject.
 pub fn wav_start(bytes: &[u8]) -> Result<Option<WavStart>, &'static str> {
     if bytes.len() < 12 {
         return Ok(None);
@@ -88,7 +88,7 @@ pub struct WavSamples {
 }
 
 impl WavSamples {
-    /// Those of a file with this beginning.
+    /// The samples of a file with this header.
     pub fn of(start: &WavStart) -> Self {
         Self { left: start.data_bytes }
     }
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_header_is_read_as_it_was_written_at_any_length() {
+    fn wav_header_round_trips_and_waits_for_all_bytes() {
         let header = wav_header(22_050, None);
         for end in 0..header.len() {
             assert_eq!(wav_start(&header[..end]), Ok(None), "{end}");
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn other_sections_are_passed_over_and_other_files_refused() {
+    fn wav_reader_skips_other_chunks_and_rejects_other_files() {
         let header = wav_header(8_000, Some(2));
         let mut with_list = header[..36].to_vec();
         with_list.extend(b"LIST\x03\0\0\0abc\0");

@@ -13,7 +13,7 @@ use throughline::{
 };
 use throughline_testkit::{ModelScript, ScriptQueue};
 
-/// Reads a turn to its end; `answer` says what is done about the n-th question, from 1.
+/// Reads a turn to its end; `answer` gives the answer to the n-th question, from 1.
 async fn read_answering(
     turn: &mut TurnHandle,
     mut answer: impl FnMut(usize, &Event) -> Vec<ApprovalResponse>,
@@ -43,7 +43,7 @@ fn problems(events: &[Event]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_person_changes_arguments_and_the_model_is_told_in_every_dialect() {
+async fn edited_arguments_run_and_are_reported_in_every_dialect() {
     for dialect in DIALECTS {
         let call = ModelScript::new().call("calendar_add", json!({"title": "a"}));
         let server = serve(ScriptQueue::new([call, ModelScript::new().say("Done.")])).await;
@@ -72,7 +72,7 @@ async fn a_person_changes_arguments_and_the_model_is_told_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn a_program_changes_arguments_and_has_its_answer_kept_for_the_turn() {
+async fn on_approval_can_edit_arguments_and_remember_for_the_turn() {
     let call = |title: &str| ModelScript::new().call("calendar_add", json!({"title": title}));
     let server =
         serve(ScriptQueue::new([call("a"), call("a"), call("b"), ModelScript::new().say("Done.")])).await;
@@ -136,7 +136,7 @@ impl ToolSource for Changing {
 }
 
 #[tokio::test]
-async fn a_tool_that_changes_while_a_person_thinks_is_asked_about_again() {
+async fn tool_redefined_while_approval_is_pending_asks_again() {
     for second in [ApprovalDecision::Approve, ApprovalDecision::Deny] {
         let call = ModelScript::new().call("box_put", json!({}));
         let server = serve(ScriptQueue::new([call, ModelScript::new().say("Done.")])).await;

@@ -1,4 +1,4 @@
-//! Reasons that an application is not built or a turn does not begin: always an error that says what to do.
+//! Errors of building an application and of starting a turn: each says how to fix the cause.
 
 use throughline::config::{ConfigFile, ConfigFlags, resolve};
 use throughline::tools::{Effect, NoArguments, tool};
@@ -17,7 +17,7 @@ fn check_error(builder: ThroughlineBuilder, expected: &str) {
 }
 
 #[test]
-fn each_mistake_says_what_to_do() {
+fn builder_errors_name_a_remedy() {
     let one = || Throughline::builder().upstream(local("a"));
     check_error(one(), "no model is chosen; call `.model(\"…\")`");
     check_error(
@@ -46,7 +46,7 @@ fn each_mistake_says_what_to_do() {
 }
 
 #[test]
-fn a_model_is_found_with_and_without_its_upstream() {
+fn model_is_resolved_with_and_without_its_upstream() {
     let model = |builder: ThroughlineBuilder| {
         let app = builder.build().unwrap();
         let model = app.agents()[0].models[0].clone();
@@ -60,7 +60,7 @@ fn a_model_is_found_with_and_without_its_upstream() {
 }
 
 #[tokio::test]
-async fn an_unknown_agent_is_named_with_those_there_are() {
+async fn unknown_agent_error_lists_the_known_agents() {
     let app = Throughline::builder().upstream(local("a")).model("m").build().unwrap();
     let request = TurnRequest { agent: Some("nobody".into()), ..TurnRequest::default() };
     let error = app.start_turn(request).await.err().unwrap();
@@ -68,7 +68,7 @@ async fn an_unknown_agent_is_named_with_those_there_are() {
 }
 
 #[test]
-fn settings_become_an_application_and_idle_toggles_are_reported() {
+fn settings_build_an_app_and_unknown_toggles_are_reported() {
     let text = "[upstreams.a]\nknown = \"ollama\"\n[agents.default]\nmodel = \"a/m\"\n\
                 tool_call = { enabled = true, tool_toggles = { \"a.b\" = true, fils = false } }";
     let file = ConfigFile::parse("throughline.toml", text).unwrap();

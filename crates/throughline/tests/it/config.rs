@@ -31,7 +31,7 @@ fn model_of(settings: &AppSettings) -> String {
 }
 
 #[test]
-fn without_any_configuration_the_demo_model_answers_with_tools() {
+fn missing_configuration_selects_the_demo_model_with_tools() {
     let settings = resolve(None, &environment(&[]), &ConfigFlags::default()).unwrap();
     assert_eq!(model_of(&settings), "demo/demo");
     assert!(settings.wants_demo());
@@ -39,7 +39,7 @@ fn without_any_configuration_the_demo_model_answers_with_tools() {
 }
 
 #[test]
-fn a_full_file_is_understood() {
+fn full_configuration_file_is_read() {
     let text = r#"
         [upstreams.deepseek]
         known = "deepseek"
@@ -93,7 +93,7 @@ fn a_full_file_is_understood() {
 }
 
 #[test]
-fn the_defaults_of_tool_call_are_those_of_the_seed() {
+fn tool_call_settings_have_their_defaults() {
     let text = "[agents.a]\nmodel = \"ollama/qwen3\"";
     let file = ConfigFile::parse("throughline.toml", text).unwrap();
     let t = &file.agents["a"].tool_call;
@@ -111,7 +111,7 @@ fn the_defaults_of_tool_call_are_those_of_the_seed() {
 }
 
 #[test]
-fn an_agent_says_how_calls_travel_and_who_starts_them() {
+fn agent_sets_tool_mode_call_start_and_limits() {
     let text = r#"
         [agents.a]
         model = "ollama/qwen3"
@@ -137,7 +137,7 @@ fn an_agent_says_how_calls_travel_and_who_starts_them() {
 }
 
 #[test]
-fn rules_and_the_loop_guard_are_the_agents() {
+fn agent_sets_policy_rules_and_loop_guard() {
     let text = r#"
         [agents.a]
         model = "ollama/qwen3"
@@ -162,7 +162,7 @@ fn rules_and_the_loop_guard_are_the_agents() {
 }
 
 #[test]
-fn every_limit_of_a_turn_can_be_set_for_one_agent() {
+fn every_turn_limit_can_be_set_per_agent() {
     let known = serde_json::to_value(TurnLimits::default()).unwrap();
     // Steps with calls are the agent's `max_iterations`.
     for (field, value) in known.as_object().unwrap().iter().filter(|(field, _)| *field != "iterations_max") {
@@ -181,7 +181,7 @@ fn every_limit_of_a_turn_can_be_set_for_one_agent() {
 }
 
 #[test]
-fn errors_show_the_place_and_what_is_valid() {
+fn errors_show_the_position_and_valid_values() {
     check_error(
         "[agents.a]\nmodel = \"openai/gpt-5\"\n  promt = \"x\"\n",
         "unknown field `promt`\n --> throughline.toml:3:3\n  |\n3 |   promt = \"x\"\n  |   ^^^^^\n  = did you mean \
@@ -214,7 +214,7 @@ fn errors_show_the_place_and_what_is_valid() {
 }
 
 #[test]
-fn each_mistake_is_one_message_at_its_line() {
+fn each_error_is_one_message_at_its_line() {
     let cases = [
         ("[agents.a\n", 1, "unclosed table"),
         ("[agents.a]\nmodel = 5", 2, "invalid type: integer `5`, expected a string"),
@@ -266,7 +266,7 @@ fn each_mistake_is_one_message_at_its_line() {
 }
 
 #[test]
-fn the_caret_stands_under_the_place_behind_wide_characters_and_tabs() {
+fn error_caret_is_aligned_after_wide_characters_and_tabs() {
     let error = ConfigFile::parse("f", "[agents.a]\nmodel = \"demo\"\nextra = { \"天气\" = \t1, = 2 }")
         .unwrap_err()
         .to_string();
@@ -280,7 +280,7 @@ fn the_caret_stands_under_the_place_behind_wide_characters_and_tabs() {
 }
 
 #[test]
-fn the_environment_is_on_top_of_the_file_and_flags_are_on_top_of_both() {
+fn flags_override_environment_which_overrides_the_file() {
     let text = "[upstreams.ds]\nknown = \"deepseek\"\n[agents.default]\nmodel = \"ds/a\"\n[agents.b]\nmodel = \"demo\"";
     let flag = |model: &str| ConfigFlags { model: Some(model.into()), ..ConfigFlags::default() };
     let cases: [Layered<'_>; 6] = [
@@ -307,7 +307,7 @@ fn the_environment_is_on_top_of_the_file_and_flags_are_on_top_of_both() {
 }
 
 #[test]
-fn streaming_and_address_can_be_set_for_all_upstreams_or_for_one() {
+fn environment_sets_streaming_and_address_per_upstream() {
     let text = "[upstreams.\"my.ds\"]\nknown = \"deepseek\"\n[upstreams.b]\nknown = \"ollama\"\n[agents.a]\nmodel = \"b/x\"";
     let shown = |env: &[(&str, &str)]| {
         let settings = settings(text, env, &ConfigFlags::default()).unwrap();
@@ -327,7 +327,7 @@ fn streaming_and_address_can_be_set_for_all_upstreams_or_for_one() {
 }
 
 #[test]
-fn mistakes_in_the_environment_and_in_flags_name_their_place() {
+fn environment_and_flag_errors_name_their_origin() {
     let flags = |set: fn(&mut ConfigFlags)| {
         let mut flags = ConfigFlags::default();
         set(&mut flags);
@@ -375,7 +375,7 @@ fn mistakes_in_the_environment_and_in_flags_name_their_place() {
 }
 
 #[test]
-fn which_agent_answers_is_never_guessed() {
+fn ambiguous_or_missing_agent_is_an_error() {
     let two =
         settings("[agents.a]\nmodel = \"demo\"\n[agents.b]\nmodel = \"demo\"", &[], &ConfigFlags::default());
     assert!(two.unwrap_err().to_string().contains("none is called `default`"));
@@ -386,7 +386,7 @@ fn which_agent_answers_is_never_guessed() {
 }
 
 #[test]
-fn every_quirk_of_a_profile_can_be_set() {
+fn every_profile_field_can_be_set() {
     let known = serde_json::to_value(throughline::wire::UpstreamProfile::default()).unwrap();
     for (field, value) in known.as_object().unwrap() {
         // Where nothing is a limit, a number is one.
@@ -399,13 +399,13 @@ fn every_quirk_of_a_profile_can_be_set() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn missing_configuration_file_is_named() {
     let error = ConfigFile::load(std::path::Path::new("nowhere/throughline.toml")).unwrap_err().to_string();
     assert!(error.starts_with("cannot read the configuration: ") && error.contains("--> nowhere"), "{error}");
 }
 
 #[test]
-fn mcp_servers_are_sources_and_mistakes_are_shown_in_their_place() {
+fn mcp_servers_are_read_and_errors_show_their_position() {
     let text = "[mcp.time]\ncommand = [\"mcp-server-time\"]\n[mcp.off]\ncommand = [\"x\"]\nenabled = false\n";
     let settings_of = settings(text, &[], &ConfigFlags::default()).unwrap();
     assert_eq!(settings_of.sources.mcp.keys().collect::<Vec<_>>(), ["time"]);
@@ -423,7 +423,7 @@ fn mcp_servers_are_sources_and_mistakes_are_shown_in_their_place() {
 }
 
 #[test]
-fn a_proxy_is_trusted_from_its_addresses_alone_and_mistakes_in_that_are_shown() {
+fn trusted_proxy_section_is_validated() {
     let with = |more: &str| {
         let text = format!("[server.trusted_proxy]\nheader = \"X-Forwarded-User\"\n{more}");
         settings(&text, &[], &ConfigFlags::default())
@@ -452,7 +452,7 @@ fn a_proxy_is_trusted_from_its_addresses_alone_and_mistakes_in_that_are_shown() 
 }
 
 #[test]
-fn a_provider_of_sign_ins_has_defaults_and_mistakes_in_it_are_shown() {
+fn oidc_section_has_defaults_and_is_validated() {
     let with = |more: &str| {
         let text = format!("[server.oidc]\nclient_id = \"id\"\n{more}");
         settings(&text, &[("OIDC_SECRET", "hush-hush")], &ConfigFlags::default())

@@ -1,5 +1,5 @@
-//! The connection to an upstream breaks at every byte of a reply: what was said stays, what was half said never runs, and the
-//! turn ends or goes on truthfully.
+//! The connection to an upstream breaks at every byte of a reply: the text so far stays, an incomplete call
+//! never runs, and the turn ends or continues truthfully.
 
 use crate::support::{DIALECTS, builder, read, serve};
 use futures_util::{StreamExt, stream};
@@ -10,11 +10,11 @@ use throughline_testkit::script::BodyBreak;
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, SeenRequest};
 
-/// Turns beside each other.
+/// Number of turns that run in parallel.
 const AT_ONCE: usize = 16;
 const SAID: &str = "I will note it for you.";
 
-/// Says something, reads, writes, and tells what came of it.
+/// The whole reply: text, a call that reads, a call that writes, and a text with the results.
 fn whole(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
         Some(SeenMessage::Results(_)) => ModelScript::new().say("Done."),
@@ -25,7 +25,7 @@ fn whole(seen: &SeenRequest) -> ModelScript {
     }
 }
 
-/// Where the reply to this request breaks, as its text says: `byte how`.
+/// Offset at which the reply to this request breaks, from its text: `byte how`.
 fn place(seen: &SeenRequest) -> Option<(u64, BodyBreak)> {
     let (byte, how) = seen.user_text().split_once(' ')?;
     Some((byte.parse().ok()?, HOW[how.parse::<usize>().ok()?]))
@@ -34,7 +34,7 @@ fn place(seen: &SeenRequest) -> Option<(u64, BodyBreak)> {
 const HOW: [BodyBreak; 3] = [BodyBreak::Cut, BodyBreak::End, BodyBreak::Reset];
 
 #[tokio::test]
-async fn a_reply_that_breaks_off_anywhere_keeps_what_was_said_and_runs_nothing_by_halves() {
+async fn reply_cut_at_any_byte_keeps_text_and_runs_no_write() {
     let model = |seen: &SeenRequest| match (seen.messages.last(), place(seen)) {
         (Some(SeenMessage::User { .. }), Some((byte, how))) => whole(seen).broken_at(byte, how),
         _ => whole(seen),
@@ -68,7 +68,7 @@ async fn a_reply_that_breaks_off_anywhere_keeps_what_was_said_and_runs_nothing_b
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Noticed {
     Yes,
-    /// All of it was there but what nobody needs, such as the end of the framing.
+    /// Only unneeded bytes were missing, such as the end of the framing.
     No,
 }
 

@@ -1,4 +1,4 @@
-//! Answers to questions: the first counts, everybody is told the same, and only when the log has it.
+//! Answers to questions: the first counts, everyone gets the same reply, and only when the log has it.
 
 use crate::support::{builder, serve};
 use serde_json::json;
@@ -20,7 +20,7 @@ async fn asking(server: &FakeUpstreamHandle) -> TurnHandle {
     builder(server, chat).approval(ApprovalMode::Ask).build().unwrap().ask("Tea, please.").await.unwrap()
 }
 
-/// Reads until a call asks.
+/// Reads until a call needs approval.
 async fn question(turn: &mut TurnHandle) -> (TurnControl, ApprovalId, CallId) {
     loop {
         turn.next().await.expect("a question comes");
@@ -37,14 +37,14 @@ fn status(message: &AssistantMessage) -> Option<CallStatus> {
 }
 
 #[tokio::test]
-async fn of_two_that_race_one_counts_and_both_are_told_so() {
+async fn concurrent_decisions_first_wins() {
     let server = upstream().await;
     let mut turn = asking(&server).await;
     let (control, id, _) = question(&mut turn).await;
     let yes = control.decide_as(id.clone(), ApprovalResponse::approve(), "ada");
     let no = control.decide_as(id.clone(), ApprovalResponse::deny("no"), "eve");
     assert_eq!(tokio::join!(yes, no), (ApprovalOutcome::Resolved, ApprovalOutcome::Conflict));
-    // The same answer from somebody else is the same answer.
+    // The same answer from another client is accepted as the same.
     assert_eq!(
         control.decide_as(id.clone(), ApprovalResponse::approve(), "eve").await,
         ApprovalOutcome::AlreadyResolved
@@ -55,7 +55,7 @@ async fn of_two_that_race_one_counts_and_both_are_told_so() {
 }
 
 #[tokio::test]
-async fn a_stop_of_the_call_and_its_approval_have_one_winner() {
+async fn cancel_and_approval_of_a_call_have_one_winner() {
     for stop_first in [true, false] {
         let server = upstream().await;
         let mut turn = asking(&server).await;
@@ -87,7 +87,7 @@ async fn a_stop_of_the_call_and_its_approval_have_one_winner() {
 }
 
 #[tokio::test]
-async fn what_does_not_fit_can_be_corrected_and_what_nobody_asked_is_unknown() {
+async fn invalid_edit_can_be_corrected_and_unknown_ids_rejected() {
     let server = upstream().await;
     let mut turn = asking(&server).await;
     let (control, id, call) = question(&mut turn).await;
@@ -100,7 +100,7 @@ async fn what_does_not_fit_can_be_corrected_and_what_nobody_asked_is_unknown() {
         matches!(&decided, ApprovalOutcome::Invalid { message } if message.contains("title")),
         "{decided:?}"
     );
-    // The second question of this call is not asked yet: its answer waits for it.
+    // The second question of this call is not open yet: an early answer is stored for it.
     let next = ApprovalId::new(format!("{call}.a2"));
     assert_eq!(control.decide(next.clone(), ApprovalResponse::approve()).await, ApprovalOutcome::Queued);
     assert_eq!(control.decide(next, ApprovalResponse::deny("no")).await, ApprovalOutcome::Conflict);

@@ -1,4 +1,4 @@
-//! Bytes of upstreams that were kept, decoded again: the same as the log has, or the difference.
+//! Recorded bytes of upstreams, decoded again: the same as the log has, or the difference.
 
 use crate::support::{DIALECTS, builder, city, read, serve};
 use serde_json::json;
@@ -44,7 +44,7 @@ async fn recorded(
         builder(&server, dialect).mode(mode).observer(keeper.clone()).keep_raw(KeepRaw::Yes).build().unwrap();
     let request = TurnRequest { input: "天气?".into(), ..TurnRequest::default() };
     let prepared = app.prepare(request).await.unwrap();
-    // As it is kept: what is not written down is not there later.
+    // In the stored form: a field that is not serialized would be missing later.
     let stored = serde_json::from_str(&serde_json::to_string(prepared.stored()).unwrap()).unwrap();
     let (events, message) = read(app.start_prepared(prepared, TurnHooks::default()).await.unwrap()).await;
     assert!(message.text().contains("晴天"), "{message:?}");
@@ -64,7 +64,7 @@ fn outcomes(again: &[RedecodedReply]) -> Vec<(u32, RedecodeOutcome)> {
 }
 
 #[tokio::test]
-async fn what_was_understood_then_is_understood_again_in_every_dialect() {
+async fn redecoding_gives_the_same_result_in_every_dialect() {
     for dialect in DIALECTS {
         for mode in [throughline::config::ToolMode::Native, throughline::config::ToolMode::Text] {
             let (stored, events, kept) = recorded(dialect, mode).await;
@@ -80,7 +80,7 @@ async fn what_was_understood_then_is_understood_again_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn each_planted_difference_is_found_and_nothing_else() {
+async fn redecoding_reports_only_the_planted_differences() {
     for dialect in &DIALECTS[..3] {
         let (stored, events, kept) = recorded(*dialect, throughline::config::ToolMode::Native).await;
         let check = |what: &str, plant: &dyn Fn(&mut EventKind)| {
@@ -134,7 +134,7 @@ async fn each_planted_difference_is_found_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_was_cut_is_compared_as_far_as_it_goes() {
+async fn truncated_recording_is_compared_up_to_its_end() {
     for dialect in DIALECTS {
         let (stored, events, kept) = recorded(dialect, throughline::config::ToolMode::Native).await;
         for tenth in 1..10 {
@@ -148,7 +148,7 @@ async fn what_was_cut_is_compared_as_far_as_it_goes() {
             assert_eq!(outcomes(&again), expected, "{dialect:?} {tenth}/10");
         }
     }
-    // What cannot be compared is said to be so.
+    // A reply that cannot be compared is reported as such.
     let (mut stored, events, kept) = recorded(DIALECTS[0], throughline::config::ToolMode::Native).await;
     let elsewhere = vec![RecordedBytes { step: 9, ..kept[0].clone() }];
     let outcome = |stored: &StoredTurn, kept: &[RecordedBytes]| {

@@ -1,5 +1,5 @@
-//! Turns that outlive their process: the driver dies at every event, another process takes over, and the message goes on as
-//! if nothing had happened.
+//! Turns that outlive their process: the driver dies at every event, another process takes over, and the
+//! message continues seamlessly.
 
 use crate::support::{self, check_promises, serve, statuses};
 use async_trait::async_trait;
@@ -23,8 +23,8 @@ use throughline_testkit::{self as testkit, FakeUpstreamHandle, HttpAnswer, Model
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{Notify, mpsc};
 
-/// A log whose process dies behind one event: it takes everything up to that event, and then neither answers nor takes
-/// anything any more.
+/// A log whose process dies after a given event: it accepts everything up to that event, and then blocks
+/// forever.
 struct Mortal {
     inner: MemoryLog,
     dies_behind: u64,
@@ -108,7 +108,8 @@ fn app(server: &FakeUpstreamHandle, log: Arc<dyn Log>, runs: &Runs) -> Throughli
 
 const CHAT: (Dialect, testkit::FakeDialect) = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
 
-/// Answers by what it is asked, so that a request that comes again after a crash gets the same answer.
+/// Answers by the content of the request, so that a request that is repeated after a crash gets the same
+/// answer.
 fn three_steps(seen: &SeenRequest) -> ModelScript {
     match seen.answered_calls().len() {
         0 => ModelScript::new()
@@ -127,7 +128,7 @@ fn request(id: &str) -> TurnRequest {
     TurnRequest { input: "Write it down.".into(), turn_id: Some(TurnId::new(id)), ..TurnRequest::default() }
 }
 
-/// A runtime like a process of its own: dropping it ends everything that runs in it, wherever it stands.
+/// A runtime that stands for a process: dropping it ends everything that runs in it, at any point.
 fn process() -> Runtime {
     runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
@@ -137,7 +138,7 @@ fn kept(stored: &StoredTurn) -> StoredTurn {
     serde_json::from_str(&serde_json::to_string(stored).unwrap()).unwrap()
 }
 
-/// Begins a turn in a process that dies behind an event.
+/// Starts a turn in a process that dies after a given event.
 fn dies(
     build: impl Fn(Arc<dyn Log>) -> ThroughlineBuilder,
     log: &MemoryLog,
@@ -192,7 +193,7 @@ async fn events_of(log: &MemoryLog, stored: &StoredTurn) -> Vec<Event> {
 }
 
 #[test]
-fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
+fn turn_completes_after_a_crash_at_any_event() {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve(three_steps));
     let whole = MemoryLog::default();
@@ -218,7 +219,7 @@ fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
         let write = message.calls().filter(|call| call.seen_by_model == Some(true)).nth(1).unwrap();
         match write.status {
             Some(CallStatus::Success) => assert_eq!(runs["note.write"], 1, "{context}"),
-            // Told as what it is: it had been started, and nobody knows.
+            // Reported as unknown: it had been started, and its effects are unknown.
             Some(CallStatus::Unknown) => {}
             other => panic!("{other:?} {context}"),
         }
@@ -231,7 +232,7 @@ fn whatever_event_is_the_last_before_a_crash_the_message_goes_on() {
 }
 
 #[test]
-fn a_reply_that_died_with_its_process_is_taken_back_and_asked_for_again() {
+fn interrupted_reply_is_superseded_and_requested_again() {
     let runtime = Runtime::new().unwrap();
     let server =
         runtime.block_on(serve(|_: &SeenRequest| ModelScript::new().think("Hm.").say("Once ").say("only.")));
@@ -255,7 +256,7 @@ fn a_reply_that_died_with_its_process_is_taken_back_and_asked_for_again() {
 }
 
 #[test]
-fn a_turn_that_brings_its_process_down_does_so_only_a_few_times() {
+fn turn_that_crashes_its_process_is_interrupted_at_a_limit() {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve(three_steps));
     let (log, runs) = (MemoryLog::default(), Runs::default());
@@ -272,7 +273,7 @@ fn a_turn_that_brings_its_process_down_does_so_only_a_few_times() {
 }
 
 #[test]
-fn an_agent_may_want_its_turns_ended_instead() {
+fn on_interrupted_end_ends_the_turn_without_a_request() {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve(three_steps));
     let (log, runs) = (MemoryLog::default(), Runs::default());
@@ -288,7 +289,7 @@ fn an_agent_may_want_its_turns_ended_instead() {
 }
 
 #[test]
-fn an_upstream_that_is_gone_is_told_in_the_turn() {
+fn resumed_turn_with_a_removed_upstream_ends_with_an_error() {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve(three_steps));
     let (log, runs) = (MemoryLog::default(), Runs::default());
@@ -322,14 +323,15 @@ fn open_question(message: &AssistantMessage) -> Option<ApprovalId> {
 }
 
 #[test]
-fn an_open_question_survives_and_its_answer_counts_in_the_next_process() {
+fn pending_approval_is_resolved_once_after_a_restart() {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve(three_steps));
     let (log, runs) = (MemoryLog::default(), Runs::default());
     let build = |log| app(&server, log, &runs).approval(ApprovalMode::Ask);
     let whole = MemoryLog::default();
     let turn = TurnRequest { approval: Some(ApprovalMode::Ask), ..request("turn_ask") };
-    // The write asks: the first process waits for ever, so it is ended when the question is in the log.
+    // The write needs approval: the first process would wait without end, so it is ended when the question is
+    // in the log.
     let asks = |events: &[Event]| {
         events
             .iter()
@@ -383,13 +385,14 @@ fn pressed() -> ClientAnswer {
     ClientAnswer { status: ClientStatus::Success, output: json!("ok"), applied: None }
 }
 
-/// A model that presses once, and says this afterwards.
+/// A model that calls `press` once, and then answers with this text.
 async fn serve_press(end: &str) -> FakeUpstreamHandle {
     let scripts = [ModelScript::new().call("client_press", json!({})), ModelScript::new().say(end)];
     support::serve(testkit::ScriptQueue::new(scripts)).await
 }
 
-/// Begins a turn in a process that dies once a person is asked about the call of a page's tool, or the page has the call.
+/// Starts a turn in a process that dies once a person is asked about the call of a page's tool, or the page
+/// has received the call.
 fn dies_pressing(build: impl Fn() -> ThroughlineBuilder, description: &str) -> StoredTurn {
     process().block_on(async {
         let app = build().build().unwrap();
@@ -405,15 +408,16 @@ fn dies_pressing(build: impl Fn() -> ThroughlineBuilder, description: &str) -> S
     })
 }
 
-// No client is connected yet when the next process takes the turn over, and perhaps not when a person answers. One that comes back
-// with another tool is not asked for what was allowed for the first.
+// No client is connected yet when the next process takes the turn over, and perhaps none when a person
+// answers. A client that reconnects with another tool does not receive the call that was approved for the
+// first.
 #[test]
-fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_client_is_asked_there() {
+fn client_call_approved_after_a_restart_is_offered_once() {
     for (comes_back_first, description) in [(true, ""), (false, ""), (false, "Fires a rocket")] {
         let runtime = Runtime::new().unwrap();
         let server = runtime.block_on(serve_press("Pressed."));
         let log = MemoryLog::default();
-        // What is held for the client goes on because it is back, and not because time has passed.
+        // A call that waits for the client continues because the client is back, not because time has passed.
         let build = || {
             let builder = support::builder(&server, CHAT).client_grace(Duration::MAX);
             builder.log(Arc::new(log.clone())).approval(ApprovalMode::Ask)
@@ -444,9 +448,10 @@ fn a_question_about_a_clients_tool_is_answered_in_the_next_process_and_the_clien
     }
 }
 
-// Its page is closed for good: the call is not held for ever. The clock of the dead process may have been ahead.
+// Its page is closed for good: the call does not wait forever. The clock of the dead process may have been
+// ahead.
 #[test]
-fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as_its_grace() {
+fn absent_client_is_awaited_for_its_grace_after_a_restart() {
     const GRACE: Duration = Duration::from_secs(60);
     for ahead_ms in [0, 3_600_000] {
         let runtime = Runtime::new().unwrap();
@@ -462,7 +467,7 @@ fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as
             let resumed_at = tokio::time::Instant::now();
             let mut turn = app.resume(stored, Vec::new(), TurnHooks::default()).await.unwrap();
             let question = until(&mut turn, open_question).await;
-            // Whoever changes the arguments is not kept waiting.
+            // A person who changes the arguments does not have to wait.
             let control = turn.control();
             let mut edit = ApprovalResponse::approve();
             edit.arguments = Some(json!({"hard": true}));
@@ -492,7 +497,7 @@ fn a_client_that_does_not_come_back_to_the_next_process_is_waited_for_as_long_as
 
 // It may have been run, so it stays offered; a person has allowed that definition and no other.
 #[test]
-fn a_call_that_an_earlier_process_offered_is_sent_to_the_definition_that_it_was_meant_for() {
+fn resumed_client_call_requires_the_same_tool_definition() {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve_press("Pressed."));
     let log = MemoryLog::default();
@@ -513,7 +518,7 @@ fn a_call_that_an_earlier_process_offered_is_sent_to_the_definition_that_it_was_
     assert_eq!(message.text(), "Pressed.", "{message:#?}");
 }
 
-/// A log as a process wrote it whose clock was so many milliseconds ahead of ours.
+/// A log written by a process whose clock was this many milliseconds ahead of ours.
 async fn with_another_clock(log: &MemoryLog, turn: &str, ahead_ms: i64) -> MemoryLog {
     fn shift(value: &mut serde_json::Value, by: i64) {
         match value {
@@ -545,7 +550,7 @@ async fn with_another_clock(log: &MemoryLog, turn: &str, ahead_ms: i64) -> Memor
 }
 
 #[test]
-fn a_clock_that_jumps_between_two_processes_harms_no_turn() {
+fn turn_survives_a_clock_jump_between_processes() {
     const HOUR_MS: i64 = 3_600_000;
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve(three_steps));
@@ -574,9 +579,9 @@ fn a_clock_that_jumps_between_two_processes_harms_no_turn() {
     }
 }
 
-// An upstream names times by the clock that both of them have, whatever the log says.
+// An upstream states times by a clock that both processes share, regardless of the log's.
 #[test]
-fn a_dated_wait_of_an_upstream_is_as_long_as_it_says_after_a_clock_that_was_ahead() {
+fn retry_after_date_is_correct_after_a_clock_jump() {
     const AHEAD_MS: i64 = 3_600_000;
     let runtime = Runtime::new().unwrap();
     let in_20_s = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(20);
@@ -623,7 +628,7 @@ fn sunny() -> ClientAnswer {
 }
 
 #[test]
-fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
+fn request_tool_calls_wait_in_parallel_and_survive_a_restart() {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve(mixed));
     let (log, runs) = (MemoryLog::default(), Runs::default());
@@ -633,7 +638,7 @@ fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
     let seq = process().block_on(async {
         let app = build(Arc::new(MemoryLog::default())).build().unwrap();
         let mut turn = app.start_turn(asked()).await.unwrap();
-        // Nobody is asked whether they may run, and serial execution does not hold the second one back.
+        // No approval is needed, and serial execution does not hold the second one back.
         assert_eq!(until(&mut turn, waits_for_me).await.len(), 2);
         turn.message().seq.0
     });
@@ -659,7 +664,7 @@ fn calls_of_the_requesters_own_tools_wait_together_and_survive_a_restart() {
 }
 
 #[tokio::test]
-async fn a_name_that_is_bad_or_there_twice_is_refused_before_anything_happens() {
+async fn invalid_or_duplicate_request_tool_names_are_rejected() {
     let server = serve(mixed).await;
     let app = app(&server, Arc::new(MemoryLog::default()), &Runs::default()).build().unwrap();
     let ask = |name: &str| {
@@ -675,7 +680,7 @@ async fn a_name_that_is_bad_or_there_twice_is_refused_before_anything_happens() 
 }
 
 #[test]
-fn a_turn_can_be_cut_at_any_event_to_go_on_from_there() {
+fn added_messages_can_be_cut_at_any_event() {
     let runtime = Runtime::new().unwrap();
     let server = runtime.block_on(serve(three_steps));
     let log = MemoryLog::default();
@@ -698,11 +703,12 @@ fn a_turn_can_be_cut_at_any_event_to_go_on_from_there() {
     assert_eq!(stored.added_messages(&events, &[], Some(EventSeq(0))).len(), 1, "the question alone");
 }
 
-/// Written by the release that began with them; `THROUGHLINE_BLESS=1` writes the file of this one if there is none.
+/// A turn written by the first release with this format; `THROUGHLINE_BLESS=1` writes the file of the current
+/// format if it is missing.
 const STORED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/stored/v1.json");
 
 #[test]
-fn a_stored_turn_of_any_release_is_read_by_every_later_one() {
+fn stored_turn_of_version_1_is_read() {
     if std::env::var_os("THROUGHLINE_BLESS").is_some() && !std::path::Path::new(STORED).exists() {
         let runtime = Runtime::new().unwrap();
         let server = runtime.block_on(serve(three_steps));

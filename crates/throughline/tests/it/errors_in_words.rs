@@ -1,4 +1,5 @@
-//! Errors in words alone (`{"detail": …}`, `{"message": "…"}`) inside a 200: as data of a stream they fail the turn like any other.
+//! Errors without a code (`{"detail": …}`, `{"message": "…"}`) inside a 200: as data of a stream they fail
+//! the turn like any other error.
 
 use crate::support::{DIALECTS, at, builder, read, serve};
 use throughline::wire::Dialect;
@@ -36,7 +37,7 @@ async fn check(dialect: (Dialect, FakeDialect), text: &str, raw: &str, code: &st
 }
 
 #[tokio::test]
-async fn one_that_is_all_of_a_stream_is_of_its_class_and_asked_once() {
+async fn classified_error_as_the_whole_stream_is_not_retried() {
     let cases = [
         (r#"{"detail":"Invalid API key"}"#, "unauthorized", "Invalid API key"),
         (r#"{"message":"Unauthorized"}"#, "unauthorized", "Unauthorized"),
@@ -55,7 +56,7 @@ async fn one_that_is_all_of_a_stream_is_of_its_class_and_asked_once() {
 }
 
 #[tokio::test]
-async fn one_of_no_class_is_asked_again_as_any_other_error_is() {
+async fn unclassified_error_is_retried_like_an_error_event() {
     let others = ask(CHAT, "", "data: {\"error\":\"It broke\"}\n\n").await;
     let words = ask(CHAT, "", "data: {\"detail\":\"It broke\"}\n\ndata: [DONE]\n\n").await;
     let reason = |message: &AssistantMessage| message.error.as_ref().map(|fault| fault.why.clone());
@@ -64,7 +65,7 @@ async fn one_of_no_class_is_asked_again_as_any_other_error_is() {
 }
 
 #[tokio::test]
-async fn one_in_mid_reply_ends_the_turn_with_the_text_so_far() {
+async fn error_text_mid_reply_ends_the_turn_and_keeps_its_text() {
     let error = r#"{"detail":"Internal failure"}"#;
     check(CHAT, "Hel", &format!("data: {error}\n\ndata: [DONE]\n\n"), "upstream_error", "Internal failure")
         .await;
@@ -75,7 +76,7 @@ async fn one_in_mid_reply_ends_the_turn_with_the_text_so_far() {
 }
 
 #[tokio::test]
-async fn a_note_on_the_progress_of_a_request_is_no_error() {
+async fn progress_message_is_not_an_error() {
     let reply = concat!(
         r#"data: {"choices":[{"index":0,"delta":{"content":"Hello."}}]}"#,
         "\n\n",

@@ -1,4 +1,5 @@
-//! People and clients act while a turn runs, over real sockets: they say more, are asked by tools, run tools.
+//! People and clients act while a turn runs, over real sockets: they send messages, answer elicitations, run
+//! tools.
 
 use crate::support::{DIALECTS, builder, serve, statuses, tool_results_sent};
 use futures_util::FutureExt;
@@ -55,7 +56,7 @@ fn gate(open: &Arc<Notify>) -> impl FnOnce(ThroughlineBuilder) -> ThroughlineBui
 // --- saying more ---
 
 #[tokio::test]
-async fn what_is_said_while_a_tool_runs_is_heard_in_the_next_step() {
+async fn message_sent_while_a_tool_runs_is_in_the_next_step() {
     let open = Arc::new(Notify::new());
     let scripts =
         vec![ModelScript::new().call("gate_wait", json!({})), ModelScript::new().say("As you like.")];
@@ -91,7 +92,7 @@ async fn what_is_said_while_a_tool_runs_is_heard_in_the_next_step() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_with_what_waits_for_the_end() {
+async fn messages_queued_for_after_the_turn_start_the_next_turn() {
     let open = Arc::new(Notify::new());
     let scripts = vec![
         ModelScript::new().call("gate_wait", json!({})),
@@ -122,9 +123,9 @@ async fn a_conversation_goes_on_with_what_waits_for_the_end() {
     assert_eq!(server.violations(), []);
 }
 
-// What was said to a turn that is stopped is not lost, and not sent by itself.
+// Messages to a stopped turn are neither lost nor sent automatically.
 #[tokio::test]
-async fn what_a_stopped_turn_did_not_hear_is_given_back() {
+async fn queued_message_is_returned_when_the_turn_is_cancelled() {
     let open = Arc::new(Notify::new());
     let (_server, app) = app(vec![ModelScript::new().call("gate_wait", json!({}))], gate(&open)).await;
     let mut talk = app.conversation();
@@ -138,9 +139,9 @@ async fn what_a_stopped_turn_did_not_hear_is_given_back() {
     assert!(talk.next_turn().await.unwrap().is_none(), "whoever takes it has it");
 }
 
-// --- a running tool asks ---
+// --- elicitations of a running tool ---
 
-/// `desk.sign` asks for a name, and says what it was told.
+/// `desk.sign` asks for a name, and returns the answer that it received.
 fn desk(builder: ThroughlineBuilder) -> ThroughlineBuilder {
     let sign = |_: NoArguments, context: ToolContext| async move {
         let schema = json!({"type": "object", "required": ["name"], "properties": {
@@ -162,7 +163,7 @@ async fn asked(turn: &mut TurnHandle) -> ApprovalId {
 }
 
 #[tokio::test]
-async fn a_tool_is_told_what_a_person_filled_in_if_it_fits() {
+async fn elicitation_answer_is_validated_and_given_to_the_tool() {
     let scripts = vec![ModelScript::new().call("desk_sign", json!({})), ModelScript::new().say("Signed.")];
     let (server, app) = app(scripts, desk).await;
     let mut turn = app.ask("sign").await.unwrap();
@@ -187,7 +188,7 @@ async fn a_tool_is_told_what_a_person_filled_in_if_it_fits() {
 
 // A person who answers like an approval, and one who stops the call.
 #[tokio::test]
-async fn a_question_can_be_declined_and_a_stop_ends_it() {
+async fn elicitation_can_be_declined_or_ended_by_cancel() {
     let scripts = vec![ModelScript::new().call("desk_sign", json!({})), ModelScript::new().say("Well.")];
     let (server, app) = app(scripts, desk).await;
     let mut turn = app.ask("sign").await.unwrap();
@@ -227,7 +228,7 @@ async fn offered(client: &mut throughline::ClientHandle) -> IncomingCall {
 }
 
 #[tokio::test]
-async fn the_first_answer_of_the_users_own_client_is_the_outcome() {
+async fn first_result_of_the_same_users_client_is_the_outcome() {
     let (server, app) = app(click_then("Clicked."), |builder| builder).await;
     let ada = || Some("ada".to_owned());
     let mut page = app.connect_client("page", ada(), page_tools()).unwrap();
@@ -251,7 +252,7 @@ async fn the_first_answer_of_the_users_own_client_is_the_outcome() {
     assert_eq!((card.status, card.applied, card.source.as_str()), (Some(C::Success), Some(true), "client"));
     assert_eq!(tool_results_sent(&server, 1), ["clicked\nThe client applied it."]);
 
-    // Somebody else's turn is not offered this page's tools.
+    // Turns of another user are not offered this page's tools.
     let offered: Vec<ToolName> = {
         let mut turn = app.ask("click").await.unwrap();
         match until(&mut turn, |kind| matches!(kind, EventKind::StepStart { .. })).await {
@@ -263,7 +264,7 @@ async fn the_first_answer_of_the_users_own_client_is_the_outcome() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_answer_is_too_late_afterwards() {
+async fn late_client_result_is_rejected_after_the_timeout() {
     let (server, app) = app(click_then("No click."), |builder| builder).await;
     let mut tools = page_tools();
     tools[0].timeout_ms = Some(50);
@@ -283,9 +284,9 @@ async fn a_client_that_does_not_answer_is_too_late_afterwards() {
     assert_eq!(page.answer(&call, success("late")).await, ClientAnswerResult::TooLate);
 }
 
-// A page that is reloaded is asked again, and its answer counts.
+// A reloaded page receives the call again, and its answer counts.
 #[tokio::test]
-async fn a_client_that_comes_back_is_asked_again() {
+async fn reconnected_client_is_offered_its_pending_call_again() {
     let (_server, app) = app(click_then("Clicked."), |builder| builder).await;
     let mut page = app.connect_client("page", None, page_tools()).unwrap();
     let turn = app.ask("click").await.unwrap();
@@ -299,7 +300,7 @@ async fn a_client_that_comes_back_is_asked_again() {
 }
 
 #[tokio::test]
-async fn what_a_client_may_not_declare() {
+async fn invalid_client_tools_are_rejected() {
     let (_server, app) = app(vec![], |builder| builder).await;
     let connect = |tools| app.connect_client("page", None, tools).map(|_| ());
     let name = |name: &str| connect(vec![ClientToolSpec::new(name)]);
@@ -320,7 +321,7 @@ async fn what_a_client_may_not_declare() {
 
 // The tools stay for the grace after the connection is lost, and no longer.
 #[tokio::test]
-async fn without_a_client_the_model_is_told_at_once() {
+async fn client_tool_without_a_client_is_not_started() {
     let scripts = vec![
         ModelScript::new().call("live2d_expression", json!({"name": "smile"})),
         ModelScript::new().say("Nobody sees me."),
@@ -336,10 +337,10 @@ async fn without_a_client_the_model_is_told_at_once() {
     assert_eq!((card.status, code), (Some(C::NotStarted), Some("no_viewer")));
 }
 
-// Once nothing but a gesture is missing, the page that was to make it withdraws its tools, or another page comes with others
-// of that name. Neither is a definition that has changed, which a person would be asked about.
+// While only a gesture is missing, the page that was to make it withdraws its tools, or another page connects
+// with tools of that name. In neither case does a changed definition run without approval.
 #[tokio::test]
-async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
+async fn call_is_sent_only_to_the_client_whose_tool_was_offered() {
     let with_names = |names: &[&str], effect| {
         let mut tool = ClientToolSpec::new("live2d.expression");
         tool.effect = Some(effect);
@@ -349,7 +350,7 @@ async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
         tool
     };
     let open_fields = ClientToolSpec::new("live2d.expression");
-    // A person would be asked about the first.
+    // The first case would ask for approval.
     for (is_withdrawn, own) in [
         (true, with_names(&["wink"], Effect::External)),
         (true, with_names(&["wink"], Effect::Cosmetic)),
@@ -370,7 +371,7 @@ async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
         let mut page = app.connect_client("page", None, vec![own]).unwrap();
         let mut turn = app.ask("wink").await.unwrap();
         until(&mut turn, starts).await;
-        // It comes later, so it would be asked first; it does not know what to wink is.
+        // Connected later, so it would receive the call first; the page does not know what to wink is.
         let mut others = with_names(&["nod"], Effect::Cosmetic);
         others.timeout_ms = Some(20_000);
         let other = app.connect_client("other", None, vec![others]).unwrap();
@@ -388,16 +389,17 @@ async fn a_call_goes_to_the_client_that_its_turn_was_offered_or_to_nobody() {
         let message = turn.finish().await;
         let card = message.calls().nth(1).unwrap();
         let error = card.error.as_ref().map(|error| error.code.as_str());
-        // A client over HTTP acts upon the start.
+        // A client over HTTP acts on the `tool_start`.
         let starts = u32::from(!is_withdrawn);
         assert_eq!((card.status, error, card.attempts), (Some(status), code, starts), "{card:?}");
         drop(other);
     }
 }
 
-// A client over HTTP acts upon the `tool_start`: it would click for the definition that a person is only asked about.
+// A client over HTTP acts on the `tool_start`: it would click for the definition that a person is only asked
+// about.
 #[tokio::test]
-async fn a_tool_that_its_client_changes_while_a_person_thinks_does_not_start_before_the_second_answer() {
+async fn redeclared_client_tool_starts_only_after_a_second_approval() {
     let ask = |builder: ThroughlineBuilder| builder.approval(throughline::ApprovalMode::Ask);
     let (_server, app) = app(click_then("Clicked."), ask).await;
     let mut page = app.connect_client("page", None, page_tools()).unwrap();
@@ -425,7 +427,7 @@ async fn a_tool_that_its_client_changes_while_a_person_thinks_does_not_start_bef
 
 // What a reload brings under the same name may take other arguments, or do something else.
 #[tokio::test]
-async fn a_client_that_comes_back_with_another_tool_is_asked_nothing_that_was_meant_for_the_first() {
+async fn reconnected_client_with_a_changed_tool_gets_no_old_call() {
     let (_server, app) = app(click_then("No click."), |builder| builder).await;
     let mut tools = page_tools();
     tools[0].timeout_ms = Some(300);
@@ -442,7 +444,7 @@ async fn a_client_that_comes_back_with_another_tool_is_asked_nothing_that_was_me
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_is_not_asked_for_what_was_stopped_meanwhile() {
+async fn cancelled_call_is_not_offered_to_a_reconnected_client() {
     let (_server, app) = app(click_then("No click."), |builder| builder).await;
     let mut page = app.connect_client("page", None, page_tools()).unwrap();
     let turn = app.ask("click").await.unwrap();
@@ -460,7 +462,7 @@ async fn a_client_that_comes_back_is_not_asked_for_what_was_stopped_meanwhile() 
 }
 
 #[tokio::test]
-async fn two_users_may_call_their_clients_the_same_and_never_meet() {
+async fn clients_of_two_users_with_one_name_are_separate() {
     let scripts =
         vec![ModelScript::new().call("client_click", json!({})), ModelScript::new().say("Clicked.")];
     let (_server, app) = app(scripts, |builder| builder.approval(throughline::ApprovalMode::AllowAll)).await;
@@ -470,7 +472,8 @@ async fn two_users_may_call_their_clients_the_same_and_never_meet() {
     let request = throughline::TurnRequest { input: "click".into(), user: user("ada"), ..Default::default() };
     let turn = app.start_turn(request).await.unwrap();
     let call = offered(&mut adas).await;
-    // Hers comes back under the name, and goes for good: neither is the other's affair.
+    // Her client reconnects under the same id, and then disconnects for good: neither affects the other
+    // user's.
     assert_eq!(eves.answer(&call, success("stolen")).await, ClientAnswerResult::WrongUser);
     eves.declare(Vec::new()).unwrap();
     let back = app.connect_client("page", user("eve"), page_tools()).unwrap();

@@ -1,8 +1,10 @@
-//! Histories as logs and clients bring them, through every dialect and known upstream: none of them is refused.
+//! Histories as logs and clients contain them, through every dialect and built-in provider: none of them is
+//! refused.
 //!
-//! Each step was written by some upstream's own fake, so that signatures and ids are real ones, and read by the decoder; what
-//! became of its calls, what the user sent, and where the history begins and ends is drawn. So are the tools, the choice among
-//! them and the settings, in the form in which users write them for each upstream.
+//! Each step was written by some upstream's fake, so that signatures and ids are real ones, and read by the
+//! decoder. The outcomes of its calls, the user's messages, and the start and end of the history are random.
+//! So are the tools, the tool choice and the settings, in the form in which users write them for each
+//! upstream.
 
 use crate::known_upstreams::{self, KnownUpstream};
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ use throughline_wire::{
 const TURNS: u32 = 2_000;
 const TURNS_OF_A_HISTORY_MAX: u64 = 8;
 
-/// Headers of pictures that are so wide, which say so and nothing else.
+/// Header of a PNG of this width, without pixels.
 const PNG_100: &str = "iVBORw0KGgoAAAANSUhEUgAAAGQAAAAK";
 const PNG_3000: &str = "iVBORw0KGgoAAAANSUhEUgAAC7gAAAAK";
 const PNG_9000: &str = "iVBORw0KGgoAAAANSUhEUgAAIygAAAAK";
@@ -111,7 +113,7 @@ impl Draw {
         }
     }
 
-    /// Calls of a step. Some models look at every file of a folder at once.
+    /// Number of calls of a step. Some models read every file of a folder in one step.
     fn calls(&mut self) -> u64 {
         if self.chance(1) { 127 + self.below(4) } else { self.below(4) }
     }
@@ -235,7 +237,7 @@ struct DrawnSettings {
     temperature: Option<f64>,
     max_output_tokens: Option<u32>,
     parallel_tool_calls: Option<bool>,
-    /// One of the ways in which an upstream is asked to think.
+    /// Index of one of the ways in which an upstream enables thinking.
     thinking: Option<usize>,
     is_structured: bool,
 }
@@ -264,7 +266,7 @@ impl DrawnSettings {
     }
 }
 
-/// As long as a name may be.
+/// A name of the maximum length.
 const LONG_NAME: &str = "mcp_a_server_with_a_long_name_and_a_tool_with_a_long_name_as_wel";
 
 fn tools() -> Vec<ToolDefinition> {
@@ -316,8 +318,8 @@ fn answer(
     reply.into_step(provider.model.clone(), |_| draw.outcome())
 }
 
-/// A history of some turns, most of its steps from one upstream, and the settings of its last request. Its requests so far were
-/// taken.
+/// A history of some turns, most of its steps from one upstream, and the settings of its last request. The
+/// earlier requests were accepted.
 fn history(
     providers: &[KnownUpstream],
     draw: &mut Draw,
@@ -356,7 +358,7 @@ fn history(
 }
 
 #[test]
-fn no_upstream_refuses_a_history() {
+fn generated_histories_are_accepted_by_every_upstream() {
     let providers = known_upstreams::all();
     let most = std::env::var("THROUGHLINE_HISTORY_TURNS").ok();
     let most = most.map_or(TURNS, |most| most.parse().expect("THROUGHLINE_HISTORY_TURNS is a number"));

@@ -50,7 +50,7 @@ fn search(dialect: Dialect) -> String {
 }
 
 #[tokio::test]
-async fn a_provider_runs_its_tools_and_the_turn_shows_them() {
+async fn hosted_tool_calls_are_shown_in_the_message() {
     for (dialect, fake) in [
         (Dialect::OpenaiResponses, FakeDialect::OpenaiResponses),
         (Dialect::Anthropic, FakeDialect::Anthropic),
@@ -93,7 +93,7 @@ fn resolved(text: &str) -> Result<throughline::config::AppSettings, String> {
 }
 
 #[test]
-fn an_agent_or_an_upstream_switches_them_on_where_there_are_any() {
+fn hosted_tools_are_enabled_only_where_supported() {
     let upstream = |dialect: &str, more: &str| {
         format!("[upstreams.u]\ndialect = \"{dialect}\"\nbase_url = \"https://api.example.com\"\n{more}")
     };
@@ -119,9 +119,9 @@ fn an_agent_or_an_upstream_switches_them_on_where_there_are_any() {
     assert!(unknown.contains("telepathy") && unknown.contains("web_search"), "{unknown}");
 }
 
-/// An agent's tools of the provider and another model for one turn: the turn says why it cannot be.
+/// An agent with the provider's tools, and a turn with a model that has none: the turn fails with the reason.
 #[tokio::test]
-async fn a_model_that_has_none_fails_with_the_reason() {
+async fn unsupported_hosted_tool_in_a_request_is_an_error() {
     let server = FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("Hi.")])).await.unwrap();
     let upstream = at(&server, (Dialect::OpenaiChat, FakeDialect::OpenaiChat));
     let app = Throughline::builder().upstream(upstream).model("m").build().unwrap();

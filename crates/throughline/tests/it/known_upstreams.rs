@@ -1,5 +1,5 @@
-//! Every dialect, and every upstream that is known by name, each with its strict fake: what is sent to it, and whether it takes
-//! that.
+//! Every dialect and every built-in provider, each with its strict fake: the request that it receives, and
+//! the fake's verdict.
 
 use serde_json::{Map, Value, json};
 use throughline::providers::{self, KnownProvider};
@@ -41,7 +41,7 @@ pub fn all() -> Vec<KnownUpstream> {
             habits: UpstreamHabits::of(name),
             model: model(dialect, name),
         });
-    // Where nobody asks it to think it does not, as the driver learns.
+    // It does not think unless the request enables it, as the driver learns.
     let older = KnownUpstream {
         name: "claude-4.5".to_owned(),
         dialect: Dialect::Anthropic,
@@ -143,7 +143,7 @@ impl KnownUpstream {
         format!("{} {:?} {body}", self.dialect, self.habits)
     }
 
-    /// The same, of a request in no dialect's form.
+    /// Encodes and reads a request with a body that is in no dialect's form.
     pub fn encode_and_read(
         &self,
         request: &ModelRequest,

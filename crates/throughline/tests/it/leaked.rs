@@ -1,5 +1,5 @@
-//! Tool calls that a server lets through as text: a visible problem that names the ways out, and run only where the
-//! upstream's profile says so.
+//! Tool calls that a server leaves in the text: a visible problem that names the remedies, and run only if
+//! the upstream's profile allows it.
 
 use crate::support::{self, DIALECTS, at, builder, read, serve, statuses};
 use throughline::wire::{LeakedCalls, UpstreamProfile};
@@ -51,7 +51,7 @@ fn problems(events: &[Event]) -> Vec<(&str, &str, &str)> {
 }
 
 #[tokio::test]
-async fn a_leaked_call_is_named_with_the_ways_out_and_not_run() {
+async fn leaked_call_is_reported_with_remedies_and_not_run() {
     for (format, text) in LEAKED {
         for dialect in DIALECTS {
             let server = serve(ScriptQueue::new([ModelScript::new().say(text)])).await;
@@ -70,7 +70,7 @@ async fn a_leaked_call_is_named_with_the_ways_out_and_not_run() {
 }
 
 #[tokio::test]
-async fn it_runs_where_the_profile_says_so() {
+async fn leaked_call_runs_if_the_profile_allows_it() {
     for (format, text) in LEAKED {
         for dialect in DIALECTS {
             let server =

@@ -13,7 +13,7 @@ fn app(server: &FakeUpstreamHandle) -> ThroughlineBuilder {
 }
 
 #[tokio::test]
-async fn a_turn_that_failed_says_why_in_sentences() {
+async fn failed_turn_error_is_whole_sentences() {
     let server = serve(ScriptQueue::new([ModelScript::status(401)])).await;
     let message = app(&server).build().unwrap().ask("Hi").await.unwrap().finish().await;
     let why = message.error().unwrap().to_string();
@@ -25,12 +25,12 @@ async fn a_turn_that_failed_says_why_in_sentences() {
 }
 
 #[tokio::test]
-async fn a_rule_of_the_program_decides_before_the_effect_of_a_tool() {
+async fn builder_rules_decide_before_the_tool_effect() {
     let add = || ModelScript::new().call("calendar_add", json!({"title": "Lunch"}));
     let say = || ModelScript::new().say("Done.");
     let server = serve(ScriptQueue::new([add(), say(), add(), say(), add(), say()])).await;
     let status = async |app: ThroughlineBuilder| {
-        // Nobody is there to be asked.
+        // No person is available.
         let app = app.approval(ApprovalMode::DenyAll { reason: "nobody is there".into() }).build().unwrap();
         let message = app.ask("Lunch").await.unwrap().finish().await;
         let call = message.calls().next().unwrap().clone();
@@ -48,7 +48,7 @@ async fn a_rule_of_the_program_decides_before_the_effect_of_a_tool() {
 }
 
 #[tokio::test]
-async fn sampling_is_set_where_the_program_is_built() {
+async fn builder_sets_sampling_parameters() {
     let server = serve(ScriptQueue::new([ModelScript::new().say("Hi.")])).await;
     let app = app(&server).temperature(0.25).max_output_tokens(77).body_field("top_p", 0.5);
     app.build().unwrap().ask("Hi").await.unwrap().finish().await.into_result().unwrap();
@@ -64,7 +64,7 @@ struct Place {
 }
 
 #[tokio::test]
-async fn an_answer_is_a_value_also_after_calls_and_with_one_repair() {
+async fn typed_answer_is_parsed_after_calls_and_one_repair() {
     let server = serve(ScriptQueue::new([
         ModelScript::new().say("Let me look.").call("weather_today", json!({"city": "Oslo"})),
         ModelScript::new().say("```json\n{\"city\": \"Oslo\"}\n```"),
@@ -84,7 +84,7 @@ async fn an_answer_is_a_value_also_after_calls_and_with_one_repair() {
 }
 
 #[tokio::test]
-async fn no_answer_is_an_error_that_says_why() {
+async fn missing_typed_answer_is_an_error_with_its_reason() {
     let server = serve(ScriptQueue::new([
         ModelScript::new().say("I don't know."),
         ModelScript::new().say("Really not."),

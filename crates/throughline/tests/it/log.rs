@@ -31,7 +31,7 @@ enum Fate {
     Held,
     Refused,
     Panics,
-    /// Written after so many milliseconds.
+    /// The append is acknowledged after this many milliseconds.
     Takes(u64),
 }
 
@@ -130,13 +130,13 @@ fn call_and_answer() -> ScriptQueue {
 }
 
 #[tokio::test]
-async fn no_model_is_asked_and_nothing_is_seen_before_the_start_is_in_the_log() {
+async fn model_request_and_events_wait_for_the_first_append() {
     let log = Trial::new(|number, _| if number == 1 { Fate::Held } else { Fate::Written });
     let server = serve(ScriptQueue::new([ModelScript::new().say("Hi")])).await;
     let app = builder(&server, DIALECTS[0]).log(log.clone()).build().unwrap();
     let mut turn = app.ask("Hi").await.unwrap();
     log.is_holding().await;
-    // The driver has begun the append and waits: whatever it does too early, it has done by now.
+    // The driver has begun the append and waits: a premature action would have happened by now.
     tokio::select! {
         biased;
         early = turn.next() => panic!("{early:?} is not in the log yet"),
@@ -152,7 +152,7 @@ async fn no_model_is_asked_and_nothing_is_seen_before_the_start_is_in_the_log() 
 }
 
 #[tokio::test]
-async fn no_tool_runs_before_its_intent_is_in_the_log() {
+async fn tool_runs_only_after_its_intent_is_appended() {
     let log = Trial::new(|_, batch| if holds(batch, "tool_start") { Fate::Held } else { Fate::Written });
     let (counter, runs) = counter();
     let server = serve(call_and_answer()).await;
@@ -167,7 +167,7 @@ async fn no_tool_runs_before_its_intent_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
+async fn first_delta_is_logged_at_once_and_no_delta_is_lost() {
     let words = "word ".repeat(2_000);
     let first_seen = Arc::new(Mutex::new(0));
     let seen = first_seen.clone();
@@ -179,18 +179,18 @@ async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
         }
         Fate::Written
     });
-    // A beat behind the first word, so that it comes alone.
+    // A short pause after the first word, so that it is a delta by itself.
     let script = ModelScript::new().say("first ").then(ScriptMove::Pause(30)).say(words.as_str());
     let server = serve(ScriptQueue::new([script])).await;
     let app = builder(&server, DIALECTS[0]).log(log.clone()).build().unwrap();
     let turn = app.ask("Hi").await.unwrap();
     log.is_holding().await;
-    // Everything has been said while one append is under way.
+    // The whole reply arrives during one append.
     assert_eq!(server.wait_for_end(1).await, ExchangeEnd::Complete);
     log.open();
     let (events, message) = read(turn).await;
     assert_eq!(message.text(), format!("first {words}"));
-    // That those behind it are joined is shown where it happens: driver::model.
+    // `driver::model` tests that the following deltas are joined.
     let deltas: Vec<&str> = events
         .iter()
         .filter_map(|event| match &event.kind {
@@ -201,7 +201,7 @@ async fn the_first_delta_goes_at_once_and_a_slow_append_loses_nothing() {
     assert!("first ".starts_with(deltas[0]), "{:?}", deltas[0]);
 }
 
-/// Says a word after each of these pauses, in milliseconds.
+/// A model that sends a word after each of these pauses, in milliseconds.
 struct Pausing(Vec<u64>);
 
 #[async_trait]
@@ -216,7 +216,7 @@ impl InProcessModel for Pausing {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_is_silent_if_it_sends_nothing_and_not_if_the_log_is_slow() {
+async fn silence_of_the_model_is_not_confused_with_a_slow_log() {
     const LOG_MS: u64 = 8_000;
     for (pauses, slow_append, expected) in [
         (vec![10, 6_000, 10, 10], None, [WaitReason::Silence].as_slice()),
@@ -247,7 +247,7 @@ async fn a_model_is_silent_if_it_sends_nothing_and_not_if_the_log_is_slow() {
 
 // A notice that the log is slow is appended, too, and slowly.
 #[tokio::test(start_paused = true)]
-async fn a_log_that_is_always_slow_is_told_with_what_happens_and_not_because_it_was_told() {
+async fn slow_log_notices_do_not_outnumber_other_events() {
     let log = Trial::new(|_, _| Fate::Takes(1_200));
     let upstream = Upstream::in_process("local", Pausing(vec![120_000])).unwrap();
     let app = Throughline::builder().upstream(upstream).model("m").log(log.clone()).build().unwrap();
@@ -262,7 +262,7 @@ struct CountTo {
     to: u32,
 }
 
-/// Calls a tool, and says nothing for a while before it ends.
+/// A model that calls a tool, and is silent for a while before it ends.
 struct CallsAndPauses;
 
 #[async_trait]
@@ -278,9 +278,9 @@ impl InProcessModel for CallsAndPauses {
     }
 }
 
-// A tool that already runs reports so often that an append is always under way.
+// A running tool reports progress so often that an append is always in flight.
 #[tokio::test(start_paused = true)]
-async fn a_model_is_silent_also_while_the_log_never_pauses() {
+async fn silence_is_reported_while_the_log_is_always_busy() {
     let log = Trial::new(|_, _| Fate::Takes(700));
     let upstream = Upstream::in_process("local", CallsAndPauses).unwrap();
     let count = tool("count.up", "Counts", |CountTo { to }, context: ToolContext| async move {
@@ -303,9 +303,9 @@ async fn a_model_is_silent_also_while_the_log_never_pauses() {
     );
 }
 
-// Nothing is appended behind the report, so that no other append lets the tool know.
+// Nothing is appended after the report, so that no other append notifies the tool.
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_is_cancelled_while_its_report_is_appended_stops() {
+async fn tool_cancelled_during_a_progress_append_stops() {
     let log = Trial::new(|_, batch| if holds(batch, "tool_progress") { Fate::Held } else { Fate::Written });
     let upstream = Upstream::in_process("local", CallsAndPauses).unwrap();
     let wait = tool("count.up", "Waits", |_: CountTo, context: ToolContext| async move {
@@ -328,7 +328,7 @@ async fn a_tool_that_is_cancelled_while_its_report_is_appended_stops() {
     assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
 }
 
-/// Asks before it counts, and has a word for the result.
+/// A tool that needs approval, counts its runs and returns a text.
 struct CountsAndAnswers;
 
 #[async_trait]
@@ -344,9 +344,9 @@ impl InProcessModel for CountsAndAnswers {
     }
 }
 
-// Whatever the pace of the log, and whichever is first by however much.
+// For any pace of the log, and any order and distance of the two.
 #[tokio::test(start_paused = true)]
-async fn an_approval_that_races_a_stop_is_answered_and_the_turn_ends() {
+async fn approval_racing_a_cancel_is_answered_and_the_turn_ends() {
     for append_ms in [0, 1, 3, 1_200] {
         for (approved_at, stopped_at) in (0..12).flat_map(|one| (0..12).map(move |other| (one, other))) {
             let pace =
@@ -408,7 +408,7 @@ async fn call_of(log: &Trial, turn: &str) -> CallId {
 }
 
 #[tokio::test]
-async fn a_refused_append_ends_the_turn_as_interrupted_wherever_it_comes() {
+async fn refused_append_interrupts_the_turn_at_any_point() {
     for fate in [Fate::Refused, Fate::Panics] {
         let mut interrupted = 0;
         for refused in 1.. {
@@ -424,7 +424,7 @@ async fn a_refused_append_ends_the_turn_as_interrupted_wherever_it_comes() {
             }
             assert_eq!(message.status, Some(T::Interrupted), "append {refused}: {message:#?}");
             interrupted += 1;
-            // The conversation goes on from what the log holds.
+            // The conversation continues from the events that the log holds.
             let (_, again) = read(conversation.ask("And now?").await.unwrap()).await;
             assert_eq!(again.status, Some(T::Completed), "append {refused}: {again:#?}");
             assert_eq!(server.violations(), [], "append {refused}");
@@ -434,7 +434,7 @@ async fn a_refused_append_ends_the_turn_as_interrupted_wherever_it_comes() {
 }
 
 #[tokio::test]
-async fn a_log_that_is_lost_for_good_ends_the_reading_and_not_the_process() {
+async fn lost_log_ends_the_event_stream_and_the_upstream_call() {
     let log = Trial::new(|number, _| if number <= 2 { Fate::Written } else { Fate::Refused });
     let server = serve(ScriptQueue::new([ModelScript::new().say("So").then(ScriptMove::Stall)])).await;
     // If the second append has the text, the third is the one about the stalled upstream.
@@ -452,7 +452,7 @@ async fn a_log_that_is_lost_for_good_ends_the_reading_and_not_the_process() {
 }
 
 #[tokio::test]
-async fn a_turn_that_someone_else_has_claimed_is_left_alone() {
+async fn claimed_turn_is_not_written_by_its_former_owner() {
     let log = Arc::new(MemoryLog::default());
     let server = serve(ScriptQueue::new([ModelScript::new()
         .say("So")
@@ -476,7 +476,7 @@ async fn a_turn_that_someone_else_has_claimed_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_viewer_that_comes_late_or_from_the_middle_sees_the_same_events() {
+async fn log_tail_from_any_cursor_gives_the_same_events() {
     let server = serve(ScriptQueue::new([
         ModelScript::new().think("Hm.").say("Let me look.").call("weather_today", support::city("Oslo")),
         ModelScript::new().say("Sunny."),

@@ -1,5 +1,5 @@
-//! Data is never protocol: markup of calls in whatever a user, a file or a tool says runs nothing, breaks no frame of
-//! the next request, and comes out of the events as it went in.
+//! Data is never protocol: call markup in the text of a user, a file or a tool runs nothing, breaks no frame
+//! of the next request, and is unchanged in the events.
 
 use crate::support::two_modes::{DIALECTS, TestMode, app};
 use schemars::JsonSchema;
@@ -63,8 +63,8 @@ struct Topic {
     topic: String,
 }
 
-/// `shell.run` would run at once if anything asked for it. `page.get` returns the payload, `page.fail` fails with it, and
-/// `page.about` is described by it.
+/// `shell.run` would run immediately if anything called it. `page.get` returns the payload, `page.fail` fails
+/// with it, and `page.about` has it as its description.
 fn tools(payload: &str, runs: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
     let runs = runs.clone();
     let shell = move |_: Command, _| {
@@ -92,7 +92,7 @@ fn tools(payload: &str, runs: &Arc<AtomicUsize>) -> Vec<Arc<dyn Tool>> {
     ]
 }
 
-/// The model's behaviour: it looks at three pages, and answers. It never repeats what it was told.
+/// The model's behaviour: it reads three pages, and answers. It never repeats their text.
 fn scripts() -> ScriptQueue {
     let topic = || json!({"topic": "x"});
     ScriptQueue::new([
@@ -129,7 +129,7 @@ async fn check(
         events.push(event);
     }
     let message = turn.finish().await;
-    // What was said becomes history, and goes up once more.
+    // The answer becomes history, and is sent once more.
     conversation.ask(payload).await.unwrap().finish().await;
 
     assert_eq!(runs.load(Ordering::SeqCst), 0, "nothing runs: {context}");
@@ -204,7 +204,7 @@ fn first_step(request: &SeenRequest) -> (Vec<&str>, Vec<&str>) {
     (called.unwrap_or_default(), told.unwrap_or_default())
 }
 
-/// Each payload in each mode; the dialects take turns, so that each meets many payloads.
+/// Runs each payload in each mode; the dialects alternate, so that each gets many payloads.
 async fn check_all(payloads: &[String]) {
     for (at, payload) in payloads.iter().enumerate() {
         for (mode_at, mode) in MODES.iter().enumerate() {
@@ -214,18 +214,18 @@ async fn check_all(payloads: &[String]) {
 }
 
 #[tokio::test]
-async fn own_payloads_run_nothing() {
+async fn injected_markers_run_no_tool() {
     check_all(&OWN.map(str::to_owned)).await;
 }
 
 #[tokio::test]
-async fn the_suite_runs_nothing() {
+async fn injection_suite_payloads_run_no_tool() {
     check_all(&suite()).await;
 }
 
 /// A file that goes with the question, its content and its name: sent or noted, it is data.
 #[tokio::test]
-async fn an_attached_file_runs_nothing() {
+async fn markers_in_an_attached_file_run_no_tool() {
     for (at, payload) in OWN.iter().enumerate() {
         for (mode, protocol) in MODES {
             let way = TestMode { mode, protocol, dialect: DIALECTS[at % DIALECTS.len()] };
@@ -244,9 +244,9 @@ async fn an_attached_file_runs_nothing() {
     }
 }
 
-/// The same markup does run where the model itself writes it: the tests above look at the right thing.
+/// The same markup does run where the model itself writes it: the tests above use effective markup.
 #[tokio::test]
-async fn the_models_own_block_does_run() {
+async fn markers_written_by_the_model_run_the_tool() {
     let way = TestMode { mode: ToolMode::Text, protocol: TextProtocolKind::Vcp, dialect: DIALECTS[0] };
     let server = testkit::FakeUpstream::start(ScriptQueue::new([
         ModelScript::new().say(OWN[0]),

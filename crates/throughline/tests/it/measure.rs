@@ -41,7 +41,7 @@ async fn measured(dialect: FakeDialect, quirks: &[PlantedQuirk]) -> UpstreamMeas
 }
 
 #[tokio::test]
-async fn a_clean_upstream_has_no_quirk_in_any_dialect() {
+async fn clean_upstream_has_no_quirks_in_any_dialect() {
     for dialect in FakeDialect::ALL {
         let found = measured(dialect, &[]).await;
         assert_eq!(found.quirks(), Vec::<&str>::new(), "{dialect}: {found:#?}");
@@ -57,7 +57,7 @@ async fn a_clean_upstream_has_no_quirk_in_any_dialect() {
 }
 
 #[tokio::test]
-async fn every_planted_quirk_is_found_and_nothing_else() {
+async fn measuring_finds_only_the_planted_quirk() {
     let mut mistakes = Vec::new();
     for quirk in PlantedQuirk::ALL {
         for dialect in quirk.dialects() {
@@ -76,7 +76,7 @@ async fn every_planted_quirk_is_found_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_a_quirk_needs_is_a_setting() {
+async fn measured_quirk_suggests_its_setting() {
     use PlantedQuirk as Q;
     let expected = BTreeMap::from([
         (Q::NoStreaming, ("streaming", json!("off"))),
@@ -107,19 +107,20 @@ async fn what_a_quirk_needs_is_a_setting() {
 }
 
 #[tokio::test]
-async fn several_quirks_at_once_are_all_found() {
+async fn several_quirks_are_measured_together() {
     use PlantedQuirk as Q;
     let planted =
         [Q::StreamOptionsRefused, Q::DeveloperRole, Q::ZeroIndex, Q::CumulativeArguments, Q::NineLetterIds];
     let found = measured(FakeDialect::OpenaiChat, &planted).await;
-    // Arguments under one index cannot be told apart, so that they are judged call by call as they were opened.
+    // Arguments under one index cannot be separated, so they are attributed to the calls in the order in
+    // which these were opened.
     for quirk in planted {
         assert!(found.quirks().contains(&quirk.name().as_str()), "{}: {found:#?}", quirk.name());
     }
 }
 
 #[tokio::test]
-async fn an_upstream_that_rejects_the_key_is_not_measured_further() {
+async fn measuring_stops_when_the_key_is_rejected() {
     let fake = FakeUpstream::start(|_: &SeenRequest| ModelScript::status(401)).await.expect("starts");
     let base_url = fake.base_url(FakeDialect::OpenaiChat);
     let upstream = Upstream::new("mine", Dialect::OpenaiChat, &base_url).expect("an upstream");

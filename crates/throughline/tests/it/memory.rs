@@ -1,4 +1,4 @@
-//! Answers that hold for longer than a turn: who is asked again, and what is on disk.
+//! Remembered approvals: the calls that ask again, and the content of the file.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -19,7 +19,8 @@ struct Entry {
     title: String,
 }
 
-/// A program whose model asks for the calendar in each turn, and in which a person answers and is counted.
+/// A program whose model calls the calendar in each turn, and in which questions to a person are answered and
+/// counted.
 struct Program {
     app: Throughline,
     asked: Arc<AtomicUsize>,
@@ -79,7 +80,7 @@ fn approve(scope: ApprovalScope) -> ApprovalResponse {
 }
 
 #[tokio::test]
-async fn what_always_holds_is_not_asked_again_even_by_another_program() {
+async fn always_approval_applies_in_other_programs_until_removed() {
     let folder = tempfile::tempdir().unwrap();
     let file = || Arc::new(FileApprovalStore::at(folder.path().join("data/remembered.json")));
     let first = program(file(), approve(ApprovalScope::Always), "Adds an entry").await;
@@ -103,7 +104,7 @@ async fn what_always_holds_is_not_asked_again_even_by_another_program() {
 }
 
 #[tokio::test]
-async fn a_denial_is_kept_like_an_approval() {
+async fn always_denial_is_stored_and_applied() {
     let memory = Arc::new(InMemoryApprovalStore::default());
     let answer = ApprovalResponse::deny("never lunch").remember(RememberRequest::any(ApprovalScope::Always));
     let program = program(memory.clone(), answer, "").await;
@@ -113,7 +114,7 @@ async fn a_denial_is_kept_like_an_approval() {
 }
 
 #[tokio::test]
-async fn what_holds_for_a_conversation_ends_with_it() {
+async fn conversation_approval_does_not_apply_elsewhere() {
     let memory = Arc::new(InMemoryApprovalStore::default());
     let program = program(memory.clone(), approve(ApprovalScope::Conversation), "").await;
     let mut conversation = program.app.conversation();
@@ -130,7 +131,7 @@ async fn what_holds_for_a_conversation_ends_with_it() {
 }
 
 #[tokio::test]
-async fn without_its_memory_no_turn_is_begun() {
+async fn unreadable_approval_store_prevents_the_turn() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("remembered.json");
     let program = program(Arc::new(FileApprovalStore::at(&path)), approve(ApprovalScope::Always), "").await;
@@ -173,14 +174,14 @@ fn check_memory(memory: &dyn ApprovalStore) {
 }
 
 #[test]
-fn memories_keep_the_last_word_and_take_it_back() {
+fn approval_stores_keep_the_latest_decision_until_removed() {
     check_memory(&InMemoryApprovalStore::default());
     let folder = tempfile::tempdir().unwrap();
     check_memory(&FileApprovalStore::at(folder.path().join("remembered.json")));
 }
 
 #[test]
-fn no_more_than_the_limit_is_kept() {
+fn stored_approvals_are_limited_to_the_newest() {
     let memory = InMemoryApprovalStore::default();
     for number in 0..STORED_APPROVALS_MAX + 2 {
         memory.save(remembered(&format!("a.b{number}"), ApprovalDecision::Approve), 0).unwrap();
@@ -191,7 +192,7 @@ fn no_more_than_the_limit_is_kept() {
 
 #[cfg(unix)]
 #[test]
-fn the_file_is_for_its_owner_only_and_two_programs_lose_nothing() {
+fn approval_file_is_private_and_keeps_concurrent_saves() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("remembered.json");
@@ -215,7 +216,7 @@ fn the_file_is_for_its_owner_only_and_two_programs_lose_nothing() {
 }
 
 #[tokio::test]
-async fn what_one_user_has_said_holds_for_no_other() {
+async fn remembered_approvals_are_per_user() {
     let program = program_with(|as_it_is| as_it_is, approve(ApprovalScope::Always), "").await;
     let ask = async |user: Option<&str>| {
         let request = TurnRequest {

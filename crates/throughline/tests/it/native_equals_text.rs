@@ -1,4 +1,4 @@
-//! The same behavior of a model, written natively and as text, gives the same turn: blocks, calls, outcomes, log.
+//! A model that writes the same calls natively and as text gives the same turn: blocks, calls, outcomes, log.
 
 use crate::support::test_rng::TestRng;
 use crate::support::two_modes::{DIALECTS, TEST_MODES, TestMode, run};
@@ -8,7 +8,7 @@ use throughline::wire::Dialect;
 use throughline::{AssistantMessage, CallStatus};
 use throughline_testkit::{self as testkit, CallMove, ModelScript, ReplyPace, ScriptMove};
 
-/// Texts that say everything but a call.
+/// Texts with all kinds of markup except calls.
 const PROSE: [&str; 10] = [
     "Let me look.",
     "看一下，马上就好。",
@@ -171,12 +171,12 @@ async fn check(seed: u64, start: StartRule, dialect: (Dialect, testkit::FakeDial
             assert_eq!(shape(&events), shape(&native_events), "{}", context(way));
         }
     }
-    // The scripts are worth comparing: something ran, and something was said.
+    // The scripts are worth comparing: a tool ran, and there is text.
     assert!(native.calls().count() > 0, "{}", context(&TEST_MODES[0]));
 }
 
 #[tokio::test]
-async fn random_behavior_gives_the_same_turn() {
+async fn random_scripts_give_the_same_turn_in_both_modes() {
     for seed in 0..32 {
         // Here the end of each call is on the wire, as the END marker of a block is.
         check(seed, StartRule::AfterStream, (Dialect::Anthropic, testkit::FakeDialect::Anthropic)).await;
@@ -184,9 +184,9 @@ async fn random_behavior_gives_the_same_turn() {
     }
 }
 
-/// The generator reaches every outcome that matters; else the comparison above proves less than it says.
+/// The generator reaches every relevant outcome; otherwise the comparison above would prove too little.
 #[tokio::test]
-async fn every_outcome_occurs() {
+async fn generated_scripts_reach_every_compared_outcome() {
     let mut seen = Vec::new();
     for seed in 0..32 {
         let (_, message) =
@@ -200,7 +200,7 @@ async fn every_outcome_occurs() {
 
 /// The comparison can fail: another argument, another order and another text are each noticed.
 #[tokio::test]
-async fn a_difference_is_noticed() {
+async fn comparison_detects_a_planted_difference() {
     let say = |city: &str| CallMove::new("say_echo", json!({"text": city}));
     let of = |lead: &str, calls: [CallMove; 2]| {
         let [first, second] = calls;

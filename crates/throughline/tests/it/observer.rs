@@ -68,7 +68,7 @@ fn decoded(dialect: Dialect, body: &[u8]) -> String {
 }
 
 #[tokio::test]
-async fn everything_is_told_once_in_order_and_bytes_only_to_who_wants_them() {
+async fn observer_gets_events_in_order_and_raw_bytes_on_request() {
     for dialect in DIALECTS {
         for keep_raw in [KeepRaw::No, KeepRaw::Yes] {
             let server = serve(ScriptQueue::new([ModelScript::new().say("Once ").say("upon a time.")])).await;
@@ -100,7 +100,7 @@ async fn everything_is_told_once_in_order_and_bytes_only_to_who_wants_them() {
 }
 
 #[tokio::test]
-async fn a_call_that_fails_is_told_with_its_try() {
+async fn observer_sees_a_failed_attempt_with_its_number() {
     let server = serve(ScriptQueue::new([ModelScript::status(503), ModelScript::new().say("Here.")])).await;
     let watcher = Arc::new(Watcher::default());
     let chat = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
@@ -114,9 +114,10 @@ async fn a_call_that_fails_is_told_with_its_try() {
     assert_eq!(notes.ends[0], (0, Some(FailureKind::Overloaded)));
 }
 
-// Its bytes would stand before those of the reply that the turn is made of, and both would be decoded as one.
+// Bytes of a discarded reply would precede those of the reply that the turn uses, and both would be decoded
+// as one.
 #[tokio::test]
-async fn a_reply_in_whose_place_another_was_asked_for_leaves_no_bytes() {
+async fn raw_bytes_of_a_replaced_reply_are_dropped() {
     let chat = (Dialect::OpenaiChat, testkit::FakeDialect::OpenaiChat);
     let refused = || {
         let code = Some("tool_use_failed".to_owned());

@@ -1,4 +1,4 @@
-//! One streaming model call without the loop: its reader runs the tools and asks again.
+//! One streaming model call without the loop: its reader runs the tools and makes the next call.
 
 use crate::support::{DIALECTS, at, serve};
 use serde_json::json;
@@ -20,7 +20,7 @@ fn request() -> ModelRequest {
 }
 
 #[tokio::test]
-async fn the_caller_runs_the_tools_in_every_dialect() {
+async fn stream_model_leaves_tools_to_the_caller_in_every_dialect() {
     for dialect in DIALECTS {
         let server = serve(ScriptQueue::new([
             ModelScript::new().say("Let me look.").call("weather", json!({"city": "Oslo"})),
@@ -63,7 +63,7 @@ async fn the_caller_runs_the_tools_in_every_dialect() {
 }
 
 #[tokio::test]
-async fn a_call_that_fails_is_an_error_and_a_model_elsewhere_is_none() {
+async fn failed_model_call_ends_the_stream_with_an_error() {
     let server = serve(ScriptQueue::new([ModelScript::status(401)])).await;
     let app = Throughline::builder().upstream(at(&server, DIALECTS[0])).model("m").build().unwrap();
     let mut stream = app.stream_model(request()).unwrap();
@@ -74,7 +74,7 @@ async fn a_call_that_fails_is_an_error_and_a_model_elsewhere_is_none() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_dropped_closes_its_connection() {
+async fn dropping_the_stream_ends_its_request() {
     let server = serve(ScriptQueue::new([ModelScript::new().say("word ".repeat(100_000))])).await;
     let app = Throughline::builder().upstream(at(&server, DIALECTS[0])).model("m").build().unwrap();
     let mut stream = app.stream_model(request()).unwrap();

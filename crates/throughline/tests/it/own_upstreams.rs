@@ -14,7 +14,7 @@ use throughline_testkit::{ModelScript, ScriptQueue};
 use tokio::sync::Notify;
 
 #[tokio::test]
-async fn each_request_is_authorized_anew_over_what_is_sent() {
+async fn each_request_is_authorized_again_over_its_body() {
     let server = serve(ScriptQueue::new([ModelScript::status(503), ModelScript::new().say("Hi.")])).await;
     let minted = Arc::new(AtomicU32::new(0));
     let upstream = at(&server, DIALECTS[0]).authorize(move |mut request| {
@@ -42,7 +42,7 @@ async fn each_request_is_authorized_anew_over_what_is_sent() {
 }
 
 #[tokio::test]
-async fn a_request_that_cannot_be_authorized_is_not_sent() {
+async fn request_is_not_sent_if_the_authorizer_fails() {
     let server = serve(ScriptQueue::new([])).await;
     let upstream = at(&server, DIALECTS[0])
         .authorize(|_| async { Err(AuthorizeError::new("the token service is away")) });
@@ -53,7 +53,7 @@ async fn a_request_that_cannot_be_authorized_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_token_that_was_set_is_redacted() {
+async fn token_set_by_the_authorizer_is_redacted() {
     let refused = ModelScript::status(401).then(throughline_testkit::ScriptMove::Error(
         throughline_testkit::ErrorMove::new("Incorrect token: very-secret-token-1"),
     ));
@@ -68,13 +68,13 @@ async fn a_token_that_was_set_is_redacted() {
 }
 
 #[tokio::test]
-async fn a_known_upstream_needs_no_key_where_the_program_authorizes() {
+async fn known_upstream_with_an_authorizer_needs_no_key() {
     let upstream = Upstream::known("groq").unwrap().key_from_variable("THROUGHLINE_TEST_NEVER_SET");
     let upstream = upstream.authorize(|request| async { Ok(request) });
     assert!(Throughline::builder().upstream(upstream).model("m").build().is_ok());
 }
 
-/// Calls the weather, then says what it was told; in text mode it writes the call.
+/// A model that calls the weather tool, then returns its result; in text mode it writes the call as text.
 struct Local;
 
 #[async_trait]
@@ -97,7 +97,7 @@ impl InProcessModel for Local {
 }
 
 #[tokio::test]
-async fn a_model_in_this_process_runs_turns_native_and_in_text() {
+async fn in_process_model_runs_native_and_text_turns() {
     for mode in [ToolMode::Native, ToolMode::Text] {
         let app = Throughline::builder()
             .upstream(Upstream::in_process("local", Local).unwrap())
@@ -115,7 +115,7 @@ async fn a_model_in_this_process_runs_turns_native_and_in_text() {
     }
 }
 
-/// Fails before it says anything.
+/// A model that fails before any output.
 struct Broken;
 
 #[async_trait]
@@ -126,7 +126,7 @@ impl InProcessModel for Broken {
     }
 }
 
-/// Talks until nobody listens.
+/// A model that sends until its receiver is dropped.
 struct Endless(Arc<Notify>);
 
 struct OnDrop(Arc<Notify>);
@@ -149,7 +149,7 @@ impl InProcessModel for Endless {
 }
 
 #[tokio::test]
-async fn its_failures_fall_back_and_a_stop_ends_it() {
+async fn in_process_model_falls_back_and_can_be_cancelled() {
     let dropped = Arc::new(Notify::new());
     let app = Throughline::builder()
         .upstream(Upstream::in_process("broken", Broken).unwrap())

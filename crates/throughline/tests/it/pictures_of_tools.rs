@@ -1,5 +1,5 @@
-//! Pictures that tools produce reach models that can see, and a note those that cannot; a reply that broke off can be gone
-//! on from.
+//! Pictures that tools produce reach models that can see, and others get a note; a reply that broke off can
+//! be continued.
 
 use crate::support::{DIALECTS, at, builder, read, serve};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use throughline_testkit::{BodyBreak, ModelScript, ScriptQueue, SeenRequest};
 
 /// `cat`, as an upstream gets it.
 const BYTES: &[u8] = b"\x89PNG\r\n\x1a\ncat";
-/// The same in base64.
+/// `BYTES` in base64.
 const BASE64: &str = "iVBORw0KGgpjYXQ=";
 
 fn camera() -> Arc<dyn Tool> {
@@ -22,7 +22,7 @@ fn camera() -> Arc<dyn Tool> {
     Arc::new(tool("camera.look", "Takes a picture", look).effect(Effect::Read).agent_callable())
 }
 
-/// All pictures of a request, and all that stands for one in words.
+/// All pictures of a request, and the number of notes in place of a picture.
 fn pictures(seen: &SeenRequest) -> (Vec<Vec<u8>>, usize) {
     let (mut images, mut notes) = (Vec::new(), 0);
     for message in &seen.messages {
@@ -44,7 +44,7 @@ fn pictures(seen: &SeenRequest) -> (Vec<Vec<u8>>, usize) {
 }
 
 #[tokio::test]
-async fn a_tools_picture_reaches_who_can_see_and_a_note_who_cannot() {
+async fn tool_image_is_sent_or_replaced_by_a_note_without_vision() {
     for dialect in DIALECTS {
         for vision in [true, false] {
             let looks = ModelScript::new().call("camera_look", serde_json::json!({}));
@@ -68,7 +68,7 @@ async fn a_tools_picture_reaches_who_can_see_and_a_note_who_cannot() {
 }
 
 #[tokio::test]
-async fn a_reply_that_broke_off_is_kept_told_and_gone_on_from() {
+async fn conversation_continues_after_a_broken_reply() {
     for dialect in DIALECTS {
         let tale = format!("Once upon a time there was{}", " a very long tale".repeat(400));
         let broken = ModelScript::new().say(&tale).broken_at(3_000, BodyBreak::Cut);

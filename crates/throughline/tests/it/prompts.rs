@@ -1,4 +1,5 @@
-//! System prompts from outside: a template and what it may know in, a text or one mistake with its place out.
+//! System prompts through the public interface: a template and its context in, a text or an error with its
+//! position out.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -47,7 +48,7 @@ fn check(template: &str, expected: &str) {
 }
 
 #[test]
-fn macros_tell_what_they_are_named_after() {
+fn template_macros_render_their_values() {
     // The tools are placed first, so that nothing is appended.
     for (template, expected) in [
         ("{{ date }} {{ time }}", "2026-11-21 14:05"),
@@ -63,7 +64,7 @@ fn macros_tell_what_they_are_named_after() {
 }
 
 #[test]
-fn tools_are_told_where_the_template_says_and_else_at_the_end() {
+fn tools_are_rendered_at_their_macro_or_appended() {
     let all = "GUIDE\n\n[files.read]\n\n[files.write]\n\n[time.now]";
     check("Before.\n{{ tools }}\nAfter.", &format!("Before.\n{all}\nAfter."));
     check("Be brief.\n", &format!("Be brief.\n\n{all}"));
@@ -82,7 +83,7 @@ fn tools_are_told_where_the_template_says_and_else_at_the_end() {
 }
 
 #[test]
-fn without_a_template_the_tools_are_all_there_is() {
+fn prompt_without_a_template_is_the_tools_text() {
     let now = "2026-11-21T14:05:09[UTC]".parse().unwrap();
     let facts = |tools| PromptContext {
         now: &now,
@@ -97,7 +98,7 @@ fn without_a_template_the_tools_are_all_there_is() {
 }
 
 #[test]
-fn without_tools_nothing_is_said_of_them() {
+fn tools_macro_is_empty_without_tools() {
     for mode in [ToolMode::Auto, ToolMode::Native, ToolMode::Text] {
         let rendered = render(
             "Hi.{% if tools %} Tools:{% endif %} {{ tools }}{{ tools(\"mcp:files\") }}",
@@ -109,14 +110,14 @@ fn without_tools_nothing_is_said_of_them() {
 }
 
 #[test]
-fn a_name_that_means_no_tool_is_told() {
+fn unmatched_name_in_the_tools_macro_is_reported() {
     let rendered = render("{{ tools(\"time\") }}{{ tools(\"tmie\") }}", ToolMode::Text, some_tools());
     assert_eq!(rendered.unmatched, ["tmie"]);
     assert_eq!(rendered.text, "GUIDE\n\n[time.now]");
 }
 
 #[test]
-fn only_the_prompt_is_a_template() {
+fn inserted_values_are_not_rendered_as_templates() {
     let mut tools = some_tools();
     tools.tools[0].definition = "{{ user }} {% for x in [1] %}".to_owned();
     let rendered = render("{{ user }}: {{ tools(\"files.read\") }}", ToolMode::Text, tools);
@@ -128,7 +129,7 @@ fn only_the_prompt_is_a_template() {
 }
 
 #[test]
-fn a_mistake_has_a_place() {
+fn template_error_has_a_line_and_column() {
     for (template, line, column, message) in [
         ("Hi {{ usr }}", 1, 7, "templates know no `usr`"),
         ("你好\n你好 {{ usre }}", 2, 7, "templates know no `usre`"),
@@ -154,7 +155,7 @@ fn a_mistake_has_a_place() {
 }
 
 #[test]
-fn a_template_ends() {
+fn template_instructions_and_length_are_limited() {
     let endless = format!("{{% for i in range({FUEL_MAX}) %}}{{% endfor %}}");
     let error = PromptTemplate::compile(&endless).unwrap_err();
     assert!(error.to_string().contains("does not end within 50000 instructions"), "{error}");
@@ -184,7 +185,7 @@ fn offered(mode: ToolMode, protocol: TextProtocolKind, tools: ToolToggle) -> Too
 }
 
 #[test]
-fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
+fn prompt_lists_the_offered_tools_in_stable_order() {
     for (name, named) in [("vcp", TextProtocolKind::Vcp), ("xml", TextProtocolKind::Xml)] {
         let offer = offered(ToolMode::Text, named, ToolToggle::On);
         let protocol = protocol(name).unwrap();
@@ -196,7 +197,7 @@ fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
             _ => &["files_read", "list_filter", "time_now"],
         };
         assert_eq!(names, expected, "{name}");
-        // What a protocol puts around all of them stands around all of them.
+        // The protocol's frame encloses all definitions.
         let whole =
             format!("{}\n\n{}", protocol.guide().trim_matches('\n'), protocol.definitions(&definitions));
         assert_eq!(offer.prompt.text, whole.trim_end_matches('\n'), "{name}");
@@ -207,7 +208,7 @@ fn the_tools_of_a_prompt_are_those_that_the_agent_may_call_in_stable_order() {
 }
 
 #[test]
-fn without_tools_or_natively_the_prompt_has_none() {
+fn prompt_has_no_tools_in_native_mode_or_with_tools_off() {
     for (mode, tools) in [
         (ToolMode::Text, ToolToggle::Off),
         (ToolMode::Native, ToolToggle::On),

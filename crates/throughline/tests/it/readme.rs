@@ -8,7 +8,7 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn the_example_is_the_one_in_the_repository() {
+fn readme_example_equals_the_file_in_examples() {
     let readme = read("../../README.md");
     let shown = readme.split("```rust,no_run\n").nth(1).and_then(|rest| rest.split("```").next());
     let example = read("examples/hello.rs");
@@ -18,7 +18,7 @@ fn the_example_is_the_one_in_the_repository() {
 }
 
 #[test]
-fn every_known_upstream_is_named() {
+fn readme_names_every_known_upstream() {
     let readme = read("../../README.md");
     for name in throughline::providers::names() {
         assert!(readme.contains(&format!("`{name}`")), "{name}");

@@ -1,4 +1,4 @@
-//! Each recipe of `docs/library.md` is an example that is shown there as it is, and does what the page says.
+//! Each recipe of `docs/library.md` equals an example, and does what the page describes.
 //!
 //! `cargo test --workspace` builds the examples; for this test alone: `cargo build --workspace --examples` before it.
 
@@ -61,7 +61,7 @@ fn call(name: &str) -> ModelScript {
 }
 
 #[test]
-fn the_page_shows_each_recipe_as_it_is() {
+fn library_page_shows_each_recipe_verbatim() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let page = std::fs::read_to_string(root.join("../../docs/library.md")).unwrap();
     for name in RECIPES {
@@ -74,7 +74,7 @@ fn the_page_shows_each_recipe_as_it_is() {
 }
 
 #[tokio::test]
-async fn two_tools_run_and_a_rule_lets_one_write() {
+async fn two_tools_recipe_runs_both_tools() {
     let city = ModelScript::new().call("weather_today", json!({"city": "Paris"}));
     let note = ModelScript::new().call("notes_save", json!({"text": "sunny"}));
     let (_server, address) = model([city, note, say("Noted.")]).await;
@@ -83,7 +83,7 @@ async fn two_tools_run_and_a_rule_lets_one_write() {
 }
 
 #[tokio::test]
-async fn an_approval_is_asked_for_and_answered() {
+async fn approval_recipe_approves_and_denies() {
     for (answer, told) in [("y\n", "deleted 3 files"), ("n\n", "denied")] {
         let (server, address) = model([call("files_delete"), say("Done.")]).await;
         let shown = output("approval", &[&address, "m"], answer).await;
@@ -94,7 +94,7 @@ async fn an_approval_is_asked_for_and_answered() {
 }
 
 #[tokio::test]
-async fn a_screen_gets_its_updates_in_order() {
+async fn streaming_ui_recipe_prints_updates_in_order() {
     let (_server, address) = model([call("clock_now"), say("Noon.")]).await;
     let shown = output("streaming_ui", &[&address, "m"], "").await;
     assert_eq!(shown, "[clock.now …]\n[Success]\nNoon.\n");
@@ -102,7 +102,7 @@ async fn a_screen_gets_its_updates_in_order() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn an_interrupt_stops_the_turn_and_keeps_the_text() {
+async fn cancel_recipe_cancels_the_turn_on_sigint() {
     use throughline_testkit::ScriptMove;
     let (_server, address) = model([say("one two three").then(ScriptMove::Pause(600_000))]).await;
     let mut child = start("cancel", &[&address, "m"]);
@@ -118,7 +118,7 @@ async fn an_interrupt_stops_the_turn_and_keeps_the_text() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_in_the_next_process() {
+async fn durable_turns_recipe_continues_in_the_next_process() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("chat.db");
     let (server, address) = model([say("Hello."), say("Hello again.")]).await;
@@ -130,7 +130,7 @@ async fn a_conversation_goes_on_in_the_next_process() {
 }
 
 #[tokio::test]
-async fn a_source_brings_a_tool_for_each_file() {
+async fn own_source_recipe_offers_a_tool_per_file() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("readme.txt"), "four words are here").unwrap();
     let (server, address) = model([call("files_readme"), say("Four words.")]).await;
@@ -140,7 +140,7 @@ async fn a_source_brings_a_tool_for_each_file() {
 }
 
 #[tokio::test]
-async fn a_store_of_ones_own_sees_every_event() {
+async fn own_store_recipe_counts_the_events() {
     let (_server, address) = model([say("Hello.")]).await;
     let shown = output("own_store", &[&address, "m"], "").await;
     let events = shown.lines().last().and_then(|line| line.split(' ').next()).unwrap();
@@ -148,7 +148,7 @@ async fn a_store_of_ones_own_sees_every_event() {
 }
 
 #[tokio::test]
-async fn text_mode_calls_what_is_written() {
+async fn text_mode_recipe_runs_a_written_call() {
     let block = "<<<[TOOL_REQUEST]>>>\ntool_name:「始」clock_now「末」\n<<<[END_TOOL_REQUEST]>>>";
     let (_server, address) = model([say(block), say("Noon.")]).await;
     let shown = output("text_mode", &[&address, "m"], "").await;
@@ -156,7 +156,7 @@ async fn text_mode_calls_what_is_written() {
 }
 
 #[tokio::test]
-async fn the_scripted_model_and_the_decoder_need_nobody() {
+async fn scripted_model_and_decoder_recipes_need_no_upstream() {
     assert!(output("scripted_model", &[], "").await.starts_with("2 requests; "));
     let body = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
     let shown = output("only_decoder", &["openai-chat"], body).await;

@@ -51,7 +51,7 @@ struct Rule {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleRequest {
-    /// Without any, the user says "Hi".
+    /// Messages of the request; if empty, the user says "Hi".
     #[serde(default)]
     messages: Vec<RuleMessage>,
     /// Schemas of the arguments; the tools are called `look`, `look_2` and so on.
@@ -84,11 +84,11 @@ enum RuleMessage {
     },
 }
 
-/// A call of `look` that brings "ok", if nothing else is said of it.
+/// A call of `look` with the result "ok" by default.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RuleCall {
-    /// That of the upstream; ours is another.
+    /// Id of the upstream; ours differs.
     id: String,
     #[serde(default = "look")]
     name: String,
@@ -128,10 +128,10 @@ struct RuleCase {
     model: Option<String>,
     /// Pointer to the part of the body that is shown, the same for all of them.
     shown: String,
-    /// By pointer, what an encoder without the rule would write; `null` takes something out, `"(tool)"` is the first tool's own
-    /// schema.
+    /// Values by JSON pointer that an encoder without the rule would write; `null` removes a value,
+    /// `"(tool)"` is the first tool's schema.
     undo: Map<String, Value>,
-    /// Words of the refusal, which name the fault.
+    /// Text of the refusal, which names the mistake.
     refusal: String,
 }
 
@@ -225,7 +225,7 @@ fn media(kind: &str) -> Media {
 }
 
 impl RuleCase {
-    /// All of these names: some dialects are called as a provider is.
+    /// All upstreams of these names: some dialects have the name of a provider.
     fn upstreams(&self) -> Vec<KnownUpstream> {
         let is_meant = |upstream: &KnownUpstream| self.upstreams.contains(&upstream.name);
         let mut known: Vec<KnownUpstream> = known_upstreams::all().into_iter().filter(is_meant).collect();
@@ -261,7 +261,7 @@ impl RuleCase {
     }
 }
 
-/// Puts a value into a body, behind a list's last item as well; `null` takes it out.
+/// Sets a value in a body, also after a list's last item; `null` removes it.
 #[track_caller]
 fn set(body: &mut Value, pointer: &str, value: Value) {
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
@@ -279,7 +279,7 @@ fn set(body: &mut Value, pointer: &str, value: Value) {
 }
 
 #[test]
-fn each_upstream_takes_what_is_written_and_refuses_what_would_be_without_the_rule() {
+fn each_request_rule_is_accepted_and_required_by_upstreams() {
     let mut failures = Vec::new();
     for (_, rule) in Rule::all() {
         let request = rule.request.to_model_request();
@@ -309,7 +309,7 @@ fn each_upstream_takes_what_is_written_and_refuses_what_would_be_without_the_rul
 }
 
 #[test]
-fn the_page_of_requests_is_up_to_date() {
+fn requests_page_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/requests.md");
     let page = page();
     if std::env::var_os("THROUGHLINE_BLESS").is_some() {
@@ -352,7 +352,7 @@ fn page() -> String {
     page
 }
 
-/// JSON in lines of a page's width where that is possible: a value that fits stands on one.
+/// JSON in lines of at most the page's width: a value that fits is on one line.
 fn json_lines(value: &Value, indent: usize) -> String {
     let line = value.to_string();
     let (brackets, items): (_, Vec<(String, &Value)>) = match value {

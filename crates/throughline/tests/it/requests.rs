@@ -34,7 +34,7 @@ fn wish(dialect: Dialect) -> (&'static str, Value) {
 }
 
 #[tokio::test]
-async fn a_request_says_more_than_its_agent_and_may_bring_nothing_new() {
+async fn request_adds_history_instructions_and_settings() {
     for dialect in DIALECTS {
         let server =
             FakeUpstream::start(ScriptQueue::new([ModelScript::new().say("It rains.")])).await.unwrap();

@@ -22,7 +22,7 @@ fn check_error(text: &str, expected: &str) {
 }
 
 #[test]
-fn without_a_word_it_is_local_wants_keys_and_keeps_everything_in_the_data_folder() {
+fn default_server_is_local_with_keys_and_a_data_folder() {
     let settings = of("");
     assert_eq!(settings.server, ServerSettings::default());
     assert_eq!(settings.store, StoreSettings::default());
@@ -32,7 +32,7 @@ fn without_a_word_it_is_local_wants_keys_and_keeps_everything_in_the_data_folder
 }
 
 #[test]
-fn a_full_file_is_understood() {
+fn full_configuration_file_is_read() {
     let settings = of(r#"
         [server]
         listen = "0.0.0.0:443"
@@ -78,7 +78,7 @@ fn a_full_file_is_understood() {
 }
 
 #[test]
-fn flags_win_over_the_environment_which_wins_over_the_file() {
+fn flags_override_environment_which_overrides_the_file() {
     let file = "[server]\nlisten = \"127.0.0.1:1\"\n[store]\nurl = \"of-file.db\"";
     let environment = [("THROUGHLINE_LISTEN", "127.0.0.1:2"), ("THROUGHLINE_STORE", "of-environment.db")];
     let flags = ConfigFlags {
@@ -110,7 +110,7 @@ fn flags_win_over_the_environment_which_wins_over_the_file() {
 }
 
 #[test]
-fn a_store_is_a_file_or_a_postgres_url() {
+fn store_url_selects_a_file_or_postgres() {
     for (url, expected) in [
         ("postgres://me@db/throughline", StoreBackend::Postgres("postgres://me@db/throughline".into())),
         ("postgresql://me@db/t", StoreBackend::Postgres("postgresql://me@db/t".into())),
@@ -126,7 +126,7 @@ fn a_store_is_a_file_or_a_postgres_url() {
 }
 
 #[test]
-fn errors_show_the_place_and_what_is_valid() {
+fn errors_show_the_position_and_valid_values() {
     check_error(
         "[server]\nlissen = \"127.0.0.1:1\"",
         "unknown field `lissen`\n --> etc/throughline.toml:2:1\n  |\n2 | lissen = \"127.0.0.1:1\"\n  | ^^^^^^\n  = did you mean \
@@ -171,7 +171,7 @@ fn errors_show_the_place_and_what_is_valid() {
 }
 
 #[test]
-fn an_address_of_the_environment_or_a_flag_does_not_open_a_server_without_keys() {
+fn listen_override_without_keys_must_be_loopback() {
     let text = "[server]\nauth = \"off\"";
     let flags = ConfigFlags { listen: Some("192.0.2.1:80".into()), ..ConfigFlags::default() };
     let error = settings(text, &[], &flags).unwrap_err().to_string();
@@ -182,7 +182,7 @@ fn an_address_of_the_environment_or_a_flag_does_not_open_a_server_without_keys()
 }
 
 #[test]
-fn a_broken_url_of_a_database_is_not_repeated_since_it_may_hold_a_password() {
+fn invalid_database_url_is_not_shown_in_the_error() {
     let text = "[store]\nurl = \"$DB\"";
     let env = [("DB", "postgres://me:hunter2@db:port/t")];
     let error = settings(text, &env, &ConfigFlags::default()).unwrap_err().to_string();

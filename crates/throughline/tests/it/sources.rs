@@ -1,4 +1,4 @@
-//! Tools that come from sources: when turns see them, what is told of faults, and a configuration that is loaded again.
+//! Tools of sources: when turns see them, the reported faults, and a reloaded configuration.
 
 use async_trait::async_trait;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use throughline::tools::{Effect, NoArguments, SourceReporter, Tool, ToolAvailabi
 use throughline::{SOURCES_WAIT_MAX, Throughline, Upstream};
 use throughline_testkit as testkit;
 
-/// A source with tools of the names given, or one that never says anything.
+/// A source with tools of the names given, or one that never answers.
 struct Fake {
     name: String,
     tools: Option<Vec<&'static str>>,
@@ -68,7 +68,7 @@ fn names(app: &Throughline) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_first_turn_waits_for_sources_and_later_ones_do_not() {
+async fn only_the_first_turn_waits_for_sources() {
     let server = testkit::FakeUpstream::start(testkit::ScriptQueue::new([
         testkit::ModelScript::new().say("one"),
         testkit::ModelScript::new().say("two"),
@@ -104,7 +104,7 @@ async fn the_first_turn_waits_for_sources_and_later_ones_do_not() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn how_long_the_first_turn_waits_can_be_set() {
+async fn source_wait_of_the_first_turn_is_configurable() {
     let script = testkit::ModelScript::new().say("one");
     let server = testkit::FakeUpstream::start(testkit::ScriptQueue::new([script])).await.unwrap();
     let url = server.base_url(testkit::FakeDialect::OpenaiChat);
@@ -125,7 +125,7 @@ async fn how_long_the_first_turn_waits_can_be_set() {
 }
 
 #[tokio::test]
-async fn a_configuration_loaded_again_touches_only_what_has_changed() {
+async fn reload_restarts_only_changed_sources() {
     const HTTP: &str =
         "[http_tools.tides]\ndescription = \"High and low water\"\nurl = \"https://example.org/tides\"\n";
     let command = |description: &str| {
@@ -162,7 +162,7 @@ async fn a_configuration_loaded_again_touches_only_what_has_changed() {
 }
 
 #[tokio::test]
-async fn faults_of_sources_are_told_with_the_rest_unaffected() {
+async fn source_fault_is_reported_and_other_tools_work() {
     let app = Throughline::builder()
         .settings(settings(&agent("Old.")))
         .tools([quiet("time.now")])

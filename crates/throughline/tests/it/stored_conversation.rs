@@ -1,6 +1,7 @@
-//! A conversation in a store: its process is killed in the middle of a write, and another one goes on with it.
+//! A conversation in a store: its process is killed in the middle of a write, and another one continues it.
 //!
-//! The test runs itself as the process that is killed: with [`FILE`] set it only talks, and says when its tool runs.
+//! The test starts itself as the process that is killed: with [`FILE`] set it only runs the turn, and reports
+//! that its tool runs.
 
 #![cfg(unix)]
 
@@ -18,7 +19,8 @@ use throughline_testkit::{ModelScript, SeenRequest};
 const FILE: &str = "THROUGHLINE_TEST_CONVERSATION_TO_KILL";
 const UPSTREAM: &str = "THROUGHLINE_TEST_UPSTREAM";
 
-/// Answers by what it is asked, so that a request that comes again after a crash gets the same answer.
+/// Answers by the content of the request, so that a request that is repeated after a crash gets the same
+/// answer.
 fn model(seen: &SeenRequest) -> ModelScript {
     let calls = seen.answered_calls().len();
     match (seen.user_text(), calls) {
@@ -35,7 +37,7 @@ async fn open(file: &Path) -> Arc<SqliteStore> {
 }
 
 fn app(store: &Arc<SqliteStore>, base_url: &str) -> Throughline {
-    // Says that it runs, and never ends: the process dies first.
+    // Reports that it runs, and never ends: the process dies first.
     let write = try_tool("notes.write", "Writes", |_: NoArguments, context: ToolContext| async move {
         std::io::stdout().lock().write_all(b"writing\n")?;
         context.cancellation().cancelled().await;
@@ -56,7 +58,7 @@ async fn talk(file: &Path, base_url: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conversation_goes_on_after_kill_9() {
+async fn conversation_continues_after_kill_9() {
     if let (Some(file), Ok(base_url)) = (std::env::var_os(FILE), std::env::var(UPSTREAM)) {
         return talk(Path::new(&file), &base_url).await;
     }
@@ -65,7 +67,7 @@ async fn a_conversation_goes_on_after_kill_9() {
     let server = serve(model).await;
     let base_url = server.base_url(DIALECTS[0].1);
     let mut process = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "stored_conversation::a_conversation_goes_on_after_kill_9", "--nocapture"])
+        .args(["--exact", "stored_conversation::conversation_continues_after_kill_9", "--nocapture"])
         .env(FILE, &file)
         .env(UPSTREAM, &base_url)
         .stdout(Stdio::piped())
@@ -112,7 +114,7 @@ async fn a_conversation_goes_on_after_kill_9() {
 }
 
 #[tokio::test]
-async fn what_is_stored_in_one_place_and_logged_in_another_is_refused() {
+async fn store_other_than_the_log_is_rejected() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("chat.db")).await;
     let server = serve(model).await;
@@ -124,7 +126,7 @@ async fn what_is_stored_in_one_place_and_logged_in_another_is_refused() {
 }
 
 #[tokio::test]
-async fn users_have_conversations_of_their_own_and_a_cleared_one_stays() {
+async fn conversations_are_per_user_and_survive_clear() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(&folder.path().join("chat.db")).await;
     let server = serve(model).await;

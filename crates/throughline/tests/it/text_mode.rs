@@ -47,7 +47,7 @@ fn in_text(server: &FakeUpstreamHandle, dialect: Spoken, of: TextProtocolKind) -
     builder(server, dialect).mode(ToolMode::Text).protocol(of)
 }
 
-/// Everything that a request says, as it says it: testkit takes written calls apart, and this test is about the text.
+/// All text of a request, unparsed: testkit parses written calls, and this test is about the text.
 fn said(seen: &SeenRequest) -> String {
     fn strings(value: &Value, into: &mut Vec<String>) {
         match value {
@@ -90,7 +90,7 @@ fn problems(events: &[Event]) -> Vec<(&str, &str)> {
 }
 
 #[tokio::test]
-async fn the_same_behavior_gives_the_same_blocks_in_both_modes() {
+async fn native_and_text_mode_give_the_same_blocks() {
     for dialect in DIALECTS {
         let native = ScriptQueue::new([
             ModelScript::new()
@@ -148,7 +148,7 @@ async fn the_same_behavior_gives_the_same_blocks_in_both_modes() {
 
 /// A read tool starts while the model still talks, as in native mode.
 #[tokio::test]
-async fn a_tool_starts_at_its_end_marker() {
+async fn read_tool_starts_early_in_text_mode() {
     for of in PROTOCOLS {
         let reply = ModelScript::new()
             .say(format!("{}\nAnd ", weather(of, "Oslo")))
@@ -166,7 +166,7 @@ async fn a_tool_starts_at_its_end_marker() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_from_native_to_text_and_back() {
+async fn conversation_switches_between_native_and_text_mode() {
     for dialect in DIALECTS {
         for of in PROTOCOLS {
             let call = |place: &str| {
@@ -207,7 +207,7 @@ async fn a_conversation_goes_from_native_to_text_and_back() {
                 "{what}: {:#?}",
                 server.requests().last().map(|seen| &seen.body)
             );
-            // Every request tells each call and each outcome once, in its own way.
+            // Every request contains each call and each outcome once, in the syntax of its protocol.
             let requests = server.requests();
             for number in [3, 5, 7] {
                 let calls = requests[number].messages.iter().flat_map(|message| match message {
@@ -231,7 +231,7 @@ async fn a_conversation_goes_from_native_to_text_and_back() {
 }
 
 #[tokio::test]
-async fn outcomes_may_go_back_in_the_tool_role() {
+async fn text_mode_results_can_use_the_tool_role() {
     for dialect in DIALECTS {
         let of = TextProtocolKind::Xml;
         let written = format!("Looking.\n{}\n{}", weather(of, "Rome"), block(of, "door_open", json!({})));
@@ -248,7 +248,7 @@ async fn outcomes_may_go_back_in_the_tool_role() {
 }
 
 #[tokio::test]
-async fn a_refused_block_is_told_and_the_turn_goes_on() {
+async fn malformed_block_is_reported_and_the_turn_continues() {
     let nameless = "<<<[TOOL_REQUEST]>>>\ncity:「始」Oslo「末」\n<<<[END_TOOL_REQUEST]>>>";
     let torn = "<<<[TOOL_REQUEST]>>>\ntool_name:「始」weather_today「末」,\ncity:「始」Oslo「末」\n";
     for (what, text) in [("no tool name", nameless), ("no END marker", torn)] {
@@ -278,7 +278,7 @@ async fn a_refused_block_is_told_and_the_turn_goes_on() {
 }
 
 #[tokio::test]
-async fn a_reply_cut_inside_a_block_runs_nothing() {
+async fn reply_truncated_inside_a_block_runs_no_call() {
     for of in PROTOCOLS {
         let whole = weather(of, "Oslo");
         let half: String = whole.chars().take(whole.chars().count() * 3 / 4).collect();
@@ -297,7 +297,7 @@ async fn a_reply_cut_inside_a_block_runs_nothing() {
 }
 
 #[tokio::test]
-async fn a_request_in_a_code_block_is_shown_not_run_and_said_so() {
+async fn call_markup_in_a_code_block_is_shown_and_reported() {
     let block = weather(TextProtocolKind::Vcp, "Oslo");
     let server =
         serve(ScriptQueue::new([ModelScript::new().say(format!("Like this:\n```\n{block}\n```\n"))])).await;
@@ -317,7 +317,7 @@ async fn a_request_in_a_code_block_is_shown_not_run_and_said_so() {
 }
 
 #[tokio::test]
-async fn the_last_step_is_told_that_tools_are_off() {
+async fn last_step_prompt_says_that_tools_are_off() {
     for of in PROTOCOLS {
         let places =
             ["Oslo", "Rome", "Bonn", "Linz", "Bern"].map(|place| ModelScript::new().say(weather(of, place)));
@@ -333,7 +333,7 @@ async fn the_last_step_is_told_that_tools_are_off() {
 }
 
 #[tokio::test]
-async fn markers_in_data_neither_run_nor_break_the_frame() {
+async fn markers_in_data_are_escaped_and_run_no_tool() {
     for of in PROTOCOLS {
         let evil = weather(of, "Rome");
         let echo = {
@@ -366,7 +366,7 @@ async fn markers_in_data_neither_run_nor_break_the_frame() {
 
 /// The way out that the error names works, in the same conversation.
 #[tokio::test]
-async fn a_refused_upstream_is_used_in_text_mode() {
+async fn upstream_without_tool_calling_works_in_text_mode() {
     for dialect in DIALECTS {
         let of = TextProtocolKind::Vcp;
         let server = serve(ScriptQueue::new([
@@ -387,7 +387,7 @@ async fn a_refused_upstream_is_used_in_text_mode() {
 
 /// Nested arguments cannot be written in `vcp`: the tool is named once, with what can be done about it.
 #[tokio::test]
-async fn a_tool_that_cannot_be_called_as_text_is_named_once() {
+async fn tool_unsupported_in_text_mode_is_reported_once() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Route {
         #[allow(dead_code, reason = "only its schema counts")]

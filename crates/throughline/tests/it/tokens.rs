@@ -1,4 +1,4 @@
-//! The estimate of tokens beside exact numbers: texts of the kinds that prompts are made of.
+//! The estimate of tokens compared with exact numbers: texts of the kinds that prompts consist of.
 
 use std::path::Path;
 use throughline::prompt::{TokenCounting, count, counting, estimate};
@@ -23,7 +23,7 @@ fn sample(name: &str) -> String {
 }
 
 #[test]
-fn the_estimate_is_near_the_exact_number_for_every_script() {
+fn token_estimate_is_close_for_every_script() {
     for (name, exact, percent) in SAMPLES {
         let estimated = estimate(&sample(name));
         assert!(estimated.abs_diff(exact) * 100 <= exact * percent, "{name}: {estimated}, exactly {exact}");
@@ -31,7 +31,7 @@ fn the_estimate_is_near_the_exact_number_for_every_script() {
 }
 
 #[test]
-fn nothing_costs_nothing_and_long_texts_cost_in_proportion() {
+fn token_estimate_is_zero_for_empty_text_and_linear() {
     assert_eq!(estimate(""), 0);
     let text = sample("english.txt");
     let (once, often) = (estimate(&text), estimate(&text.repeat(100)));
@@ -39,7 +39,7 @@ fn nothing_costs_nothing_and_long_texts_cost_in_proportion() {
 }
 
 #[test]
-fn the_build_says_how_it_counts() {
+fn token_count_matches_the_build_counting_mode() {
     let text = sample("json.txt");
     match counting() {
         TokenCounting::Estimated => assert_eq!(count(&text), estimate(&text)),
@@ -52,7 +52,7 @@ fn the_build_says_how_it_counts() {
 }
 
 #[test]
-fn the_document_shows_this_table() {
+fn prompts_page_shows_the_token_table() {
     let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/prompts.md");
     let document = std::fs::read_to_string(document).unwrap();
     for (name, exact, _) in SAMPLES {

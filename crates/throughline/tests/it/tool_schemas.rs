@@ -62,7 +62,7 @@ fn tool_lists() -> Vec<(String, Vec<ToolDefinition>)> {
 }
 
 #[test]
-fn the_tools_of_real_mcp_servers_are_taken_by_every_provider() {
+fn tools_of_real_mcp_servers_are_accepted_by_every_provider() {
     let (upstreams, lists) = (known_upstreams::all(), tool_lists());
     let next = AtomicUsize::new(0);
     let worker = || {
@@ -84,7 +84,7 @@ fn the_tools_of_real_mcp_servers_are_taken_by_every_provider() {
 
 /// Every schema of the JSON Schema test suite, as the arguments of a tool and as one of them.
 #[test]
-fn the_shapes_of_the_json_schema_test_suite_are_taken_by_every_provider() {
+fn json_schema_suite_is_accepted_as_tool_schemas() {
     let upstreams = known_upstreams::all();
     for (draft, schemas) in shapes() {
         let both = schemas.iter().flat_map(|schema| [schema.clone(), as_argument(schema)]);
@@ -98,9 +98,9 @@ fn the_shapes_of_the_json_schema_test_suite_are_taken_by_every_provider() {
     }
 }
 
-/// The same shapes as schemas of a structured reply, by the field that each dialect has for it.
+/// The same shapes as schemas of a structured reply, in each dialect's field for it.
 #[test]
-fn the_shapes_of_the_suite_are_taken_as_reply_schemas() {
+fn json_schema_suite_is_accepted_as_reply_schemas() {
     let shapes = shapes();
     let schemas: Vec<Value> = shapes.values().flatten().map(as_argument).collect();
     for upstream in known_upstreams::all() {

@@ -46,7 +46,7 @@ impl Scenario {
     }
 }
 
-/// True if a reply makes its reader wait for ever.
+/// True if a reply stalls forever.
 fn stalls(script: &ModelScript) -> bool {
     script.first_byte_ms > 0 || script.moves.contains(&ScriptMove::Stall)
 }
@@ -136,7 +136,7 @@ fn scenarios() -> Vec<Scenario> {
         },
         Scenario {
             what: "a stall before the first token",
-            // It may still be reading the prompt, and is not asked to begin anew.
+            // The upstream may still be reading the prompt, so the request is not repeated.
             replies: vec![ModelScript { first_byte_ms: 60_000, ..ModelScript::new() }],
             calls: vec![],
             status: T::Error,
@@ -217,7 +217,7 @@ fn scenarios() -> Vec<Scenario> {
 }
 
 #[tokio::test]
-async fn every_scenario_in_every_dialect_streamed_and_whole() {
+async fn scenarios_hold_in_every_dialect_streamed_and_whole() {
     // Those that wait for a time limit wait for it together.
     let mut stalls = Vec::new();
     for dialect in DIALECTS {
@@ -273,14 +273,14 @@ async fn run(
     }
     assert_eq!(server.exchanges().len(), steps, "{what}: each reply is asked for once");
 
-    // Whatever became of the turn, the next one is accepted by a provider that checks every rule.
+    // Regardless of the turn's end, the next one is accepted by a provider that checks every rule.
     let (_, again) = read(conversation.ask("And now?").await.unwrap()).await;
     assert_eq!(again.text(), "And here I am again.", "{what}");
     assert_eq!(server.violations(), [], "{what}: {:#?}", server.requests().last().map(|seen| &seen.body));
 }
 
 #[tokio::test]
-async fn a_refusal_of_tools_says_how_to_go_on_and_is_no_downgrade() {
+async fn unsupported_tools_error_has_remedies_and_no_downgrade() {
     for dialect in DIALECTS {
         let server = serve(ScriptQueue::new([ModelScript::tools_unsupported(UpstreamVendor::Ollama)])).await;
         let app = builder(&server, dialect).build().unwrap();
@@ -294,9 +294,9 @@ async fn a_refusal_of_tools_says_how_to_go_on_and_is_no_downgrade() {
     }
 }
 
-// Where calls come whole their cards say so at once, elsewhere with the first argument that is complete.
+// If calls arrive whole, their cards have a summary immediately, otherwise with the first complete argument.
 #[tokio::test]
-async fn a_card_says_what_it_is_about_before_its_arguments_are_sealed() {
+async fn input_summary_is_shown_before_arguments_are_sealed() {
     for dialect in DIALECTS {
         for transfer in [TransferMode::Stream, TransferMode::Whole] {
             let what = format!("{} ({transfer:?})", dialect.0);
@@ -325,7 +325,7 @@ async fn a_card_says_what_it_is_about_before_its_arguments_are_sealed() {
             let last = events[..sealed].to_vec();
             let card = AssistantMessage::from_events(&last).calls().next().cloned().unwrap();
             assert_eq!(card.input_summary, line, "{what}");
-            // Joined deltas say the same.
+            // Joined deltas have the same text.
             let joined = throughline::engine::fold::merge_deltas(last);
             assert_eq!(AssistantMessage::from_events(&joined).calls().next(), Some(&card), "{what}");
             assert_eq!(message.calls().next().unwrap().input_summary, line, "{what}");
@@ -334,7 +334,7 @@ async fn a_card_says_what_it_is_about_before_its_arguments_are_sealed() {
 }
 
 #[tokio::test]
-async fn malformed_arguments_never_run_and_the_model_is_told() {
+async fn malformed_arguments_are_not_run_and_are_reported() {
     // Dialects whose arguments are objects on the wire cannot send half of one.
     for dialect in &DIALECTS[..3] {
         let replies = [
@@ -360,7 +360,7 @@ async fn malformed_arguments_never_run_and_the_model_is_told() {
 }
 
 #[tokio::test]
-async fn parallel_calls_run_beside_each_other_and_are_recorded_in_call_order() {
+async fn parallel_calls_run_concurrently() {
     let two = ScriptMove::Parallel(vec![
         CallMove::new("meet_other", city("a")),
         CallMove::new("meet_other", city("b")),
@@ -382,7 +382,7 @@ async fn parallel_calls_run_beside_each_other_and_are_recorded_in_call_order() {
 }
 
 #[tokio::test]
-async fn a_fallback_takes_over_before_the_first_token() {
+async fn fallback_takes_over_before_the_first_token() {
     let broken = serve(ScriptQueue::new([ModelScript::status(503)])).await;
     let sound = serve(ScriptQueue::new([ModelScript::new().say("I am the other one.")])).await;
     let app = builder(&broken, DIALECTS[0])
@@ -397,7 +397,7 @@ async fn a_fallback_takes_over_before_the_first_token() {
 }
 
 #[tokio::test]
-async fn pictures_in_the_input_arrive() {
+async fn input_images_are_sent_in_every_dialect() {
     for dialect in DIALECTS {
         let server = serve(ScriptQueue::new([ModelScript::new().say("A cat.")])).await;
         let app = builder(&server, dialect).build().unwrap();
@@ -412,11 +412,11 @@ async fn pictures_in_the_input_arrive() {
 }
 
 #[tokio::test]
-async fn after_the_last_iteration_the_model_answers_without_tools() {
+async fn last_iteration_is_followed_by_a_reply_without_tools() {
     for dialect in DIALECTS {
-        // It calls whenever it may, each time for another city, so that the loop guard has no say.
+        // The model calls whenever it may, each time for another city, so that the loop guard does not apply.
         let model = |seen: &SeenRequest| {
-            // Converse has no choice that forbids calls: there, the model is only told.
+            // Converse has no choice that forbids calls: there, the prompt forbids them.
             let is_told = seen.dialect == FakeDialect::BedrockConverse && seen.step() > 5;
             if seen.may_call() && !is_told {
                 ModelScript::new().call("weather_today", city(&format!("city {}", seen.number)))
@@ -434,7 +434,7 @@ async fn after_the_last_iteration_the_model_answers_without_tools() {
 }
 
 #[tokio::test]
-async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
+async fn denied_call_is_reported_and_approved_call_runs() {
     let replies = || {
         ScriptQueue::new([
             ModelScript::new()
@@ -444,7 +444,7 @@ async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
         ])
     };
     for dialect in DIALECTS {
-        // By whoever holds the turn.
+        // Answered by the holder of the turn.
         let server = serve(replies()).await;
         let app = builder(&server, dialect).approval(ApprovalMode::Ask).build().unwrap();
         let mut turn = app.ask("Hi").await.unwrap();
@@ -483,7 +483,7 @@ async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
         let (_, message) = read(app.ask("Hi").await.unwrap()).await;
         assert_eq!(statuses(&message), [C::Denied, C::Success], "{}", dialect.0);
 
-        // By nobody.
+        // Without an approver.
         let server = serve(replies()).await;
         let nobody = ApprovalMode::DenyAll { reason: "nobody is there to ask".into() };
         let app = builder(&server, dialect).approval(nobody).build().unwrap();
@@ -492,7 +492,7 @@ async fn a_denied_call_is_told_with_its_reason_and_an_approved_one_runs() {
     }
 }
 
-/// A place in a turn: an event that is waited for.
+/// A point in a turn: an event that the test waits for.
 type Phase = (&'static str, fn(&EventKind) -> bool, ModelScript, Vec<C>);
 
 fn phases() -> Vec<Phase> {
@@ -538,7 +538,7 @@ fn phases() -> Vec<Phase> {
 }
 
 #[tokio::test]
-async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
+async fn turn_can_be_cancelled_at_every_phase() {
     for dialect in DIALECTS {
         for (what, reached, script, calls) in phases() {
             let what = format!("{what} over {}", dialect.0);
@@ -577,7 +577,7 @@ async fn a_turn_can_be_stopped_at_every_phase_and_the_conversation_goes_on() {
 }
 
 #[tokio::test]
-async fn one_call_can_be_stopped_while_the_turn_goes_on() {
+async fn single_call_can_be_cancelled_while_the_turn_continues() {
     let replies = [
         ModelScript::new().call("queue_wait", json!({})).call("weather_today", city("Oslo")),
         ModelScript::new().say("Done."),
@@ -593,12 +593,12 @@ async fn one_call_can_be_stopped_while_the_turn_goes_on() {
     assert_eq!(statuses(turn.message()), [C::Cancelled, C::Success]);
     assert_eq!(turn.message().status, Some(T::Completed));
     let told = tool_results_sent(&server, 1);
-    // "stopped" is what the tool itself says when it is told to stop: it was not just written off.
+    // The tool itself reports "stopped" on cancellation: the call was not just abandoned.
     assert!(told[0].contains("it may have had effects") && told[0].contains("stopped"), "{told:?}");
 }
 
 #[tokio::test]
-async fn an_upstream_that_drips_for_ever_costs_its_time_once() {
+async fn total_timeout_is_not_retried() {
     let drips = || {
         let moves = std::iter::repeat_n([ScriptMove::Pause(20), ScriptMove::Ping], 500).flatten();
         ModelScript { moves: moves.collect(), ..ModelScript::new() }
@@ -612,7 +612,7 @@ async fn an_upstream_that_drips_for_ever_costs_its_time_once() {
 }
 
 #[tokio::test]
-async fn a_wait_that_does_not_fit_into_the_time_of_a_call_is_answered_at_once_with_what_was_refused() {
+async fn retry_after_beyond_the_total_timeout_fails_at_once() {
     let server =
         serve(ScriptQueue::new([ModelScript::rate_limited(100), ModelScript::new().say("Too late.")])).await;
     let timeouts = UpstreamTimeouts { total_ms: 20_000, ..UpstreamTimeouts::default() };
@@ -629,7 +629,7 @@ async fn a_wait_that_does_not_fit_into_the_time_of_a_call_is_answered_at_once_wi
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_too_long_once_is_not_sent_whole_again() {
+async fn too_long_conversation_stays_shortened_in_later_turns() {
     let reads = || ModelScript::new().call("book_read", json!({}));
     let too_long = json!({"error": {"message": "maximum context length", "code": "context_length_exceeded"}});
     let too_long = HttpAnswer { body: Some(too_long), ..HttpAnswer::status(400) };
@@ -659,7 +659,7 @@ async fn a_conversation_that_was_too_long_once_is_not_sent_whole_again() {
 }
 
 #[tokio::test]
-async fn a_dropped_turn_is_stopped_and_a_detached_one_is_not() {
+async fn dropped_turn_is_cancelled_and_a_detached_one_is_not() {
     let server = serve(ScriptQueue::new([ModelScript::new().say("So").then(ScriptMove::Stall)])).await;
     let app = builder(&server, DIALECTS[0]).build().unwrap();
     let turn = app.ask("Hi").await.unwrap();
@@ -679,7 +679,7 @@ async fn a_dropped_turn_is_stopped_and_a_detached_one_is_not() {
 }
 
 #[tokio::test]
-async fn a_conversation_has_one_turn_at_a_time() {
+async fn conversation_runs_one_turn_at_a_time() {
     let server = serve(ScriptQueue::new([
         ModelScript::new().say("So").then(ScriptMove::Stall),
         ModelScript::new().say("Again"),
@@ -697,7 +697,7 @@ async fn a_conversation_has_one_turn_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_question_that_nobody_answers_expires_as_denied_even_if_the_handler_panics() {
+async fn approval_expires_as_denied_if_the_handler_panics() {
     let server = serve(ScriptQueue::new([
         ModelScript::new().call("calendar_add", json!({"title": "x"})),
         ModelScript::new().say("Done."),
@@ -715,7 +715,7 @@ async fn a_question_that_nobody_answers_expires_as_denied_even_if_the_handler_pa
 }
 
 #[tokio::test]
-async fn an_output_is_as_long_as_the_limit_of_the_turn_allows() {
+async fn tool_output_is_limited_by_output_bytes_max() {
     const OUTPUT_BYTES: usize = 100_000;
     for (output_bytes_max, is_whole) in [(32 << 10, false), (150_000, true)] {
         let server = serve(ScriptQueue::new([
@@ -741,7 +741,7 @@ async fn an_output_is_as_long_as_the_limit_of_the_turn_allows() {
 }
 
 #[tokio::test]
-async fn a_whole_reply_makes_the_same_message_as_a_stream() {
+async fn whole_and_streamed_replies_give_the_same_message() {
     let replies = || {
         ScriptQueue::new([
             ModelScript::new().think("Hm.").say("Let me look.").call("weather_today", city("巴黎")),
@@ -775,7 +775,7 @@ fn essence(block: &MessageBlock) -> String {
 }
 
 #[tokio::test]
-async fn the_demo_model_answers_in_every_dialect() {
+async fn demo_model_answers_in_every_dialect() {
     for dialect in DIALECTS {
         let server = serve(throughline_testkit::demo::DemoModel::instant()).await;
         let app: Throughline = builder(&server, dialect).build().unwrap();

@@ -1,4 +1,4 @@
-//! Voices and ears of a configuration: what they are sent, what comes back, and how they are stopped.
+//! Voices and ears of a configuration: their requests, their results, and how they are stopped.
 
 use futures_util::StreamExt;
 use serde_json::json;
@@ -39,7 +39,7 @@ async fn whole(audio: SpeechAudio) -> Result<Vec<u8>, VoiceError> {
 }
 
 #[tokio::test]
-async fn a_server_is_sent_the_text_with_the_configured_speaker_and_key() {
+async fn voice_server_request_has_configured_speaker_and_key() {
     let fake = FakeVoice::start().await.unwrap();
     let more = "key_env = \"VOICE_KEY\"\nvoice = \"af_sky\"\nspeed = 1.25\nformat = \"pcm\"\n";
     let app = app(&server(&fake.base_url(), more));
@@ -70,7 +70,7 @@ async fn a_server_is_sent_the_text_with_the_configured_speaker_and_key() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_repeated_without_the_key_and_a_page_is_no_sound() {
+async fn voice_server_errors_are_reported_without_the_key() {
     let fake = FakeVoice::start().await.unwrap();
     let refusing = app(&server(&fake.base_url(), "key_env = \"VOICE_KEY\"\n"));
     let error = refusing.voice(None).unwrap().speak(SpeechRequest::new("refused")).await.unwrap_err();
@@ -89,7 +89,7 @@ async fn a_refusal_is_repeated_without_the_key_and_a_page_is_no_sound() {
 }
 
 #[tokio::test]
-async fn dropping_the_sound_ends_the_request_and_gives_its_turn_to_the_next() {
+async fn dropping_the_audio_ends_the_request_and_frees_its_slot() {
     let fake = FakeVoice::start().await.unwrap();
     let app = app(&server(&fake.base_url(), "concurrent_max = 1\n"));
     let voice = app.voice(None).unwrap();
@@ -103,7 +103,7 @@ async fn dropping_the_sound_ends_the_request_and_gives_its_turn_to_the_next() {
 }
 
 #[tokio::test]
-async fn texts_and_recordings_have_bounds() {
+async fn speech_text_and_recording_sizes_are_limited() {
     let fake = FakeVoice::start().await.unwrap();
     let ears = format!(
         "[ears.server]\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"whisper\"\n",
@@ -127,7 +127,7 @@ async fn texts_and_recordings_have_bounds() {
 }
 
 #[tokio::test]
-async fn ears_at_a_server_are_sent_the_recording_as_a_form() {
+async fn transcription_server_is_sent_the_recording_as_a_form() {
     let fake = FakeVoice::start().await.unwrap();
     let text = format!(
         "[ears.server]\nkind = \"openai\"\nbase_url = \"{}\"\nmodel = \"whisper\"\nlanguage = \"en\"\n",
@@ -158,7 +158,7 @@ async fn ears_at_a_server_are_sent_the_recording_as_a_form() {
     }
 }
 
-/// A program that writes the header of a WAV file with so many samples of a second, and its input as samples.
+/// A program that writes the header of a WAV file with this sample rate, and then its input as samples.
 #[cfg(all(unix, feature = "process"))]
 fn wav_program(sample_rate_hz: u32) -> String {
     let header = throughline::voice::wav_header(sample_rate_hz, None);
@@ -168,14 +168,14 @@ fn wav_program(sample_rate_hz: u32) -> String {
 
 #[cfg(all(unix, feature = "process"))]
 #[tokio::test]
-async fn a_program_reads_the_text_and_writes_the_sound() {
+async fn voice_program_reads_text_and_writes_audio() {
     let wav = app(&program(&wav_program(24_000), ""));
     let audio = wav.voice(None).unwrap().speak(SpeechRequest::new("-n; $(x)")).await.unwrap();
     assert_eq!(audio.content_type, "audio/wav");
     let bytes = whole(audio).await.unwrap();
     assert_eq!((&bytes[..4], &bytes[44..]), (&b"RIFF"[..], &b"-n; $(x)\n"[..]));
 
-    // Samples alone, where they are those that `pcm` stands for.
+    // Raw samples, in the format of `pcm`.
     let request = || SpeechRequest::new("Hello.").format(AudioFormat::Pcm);
     let audio = wav.voice(None).unwrap().speak(request()).await.unwrap();
     assert_eq!(whole(audio).await.unwrap(), b"Hello.\n");
@@ -183,7 +183,7 @@ async fn a_program_reads_the_text_and_writes_the_sound() {
     let error = other_rate.voice(None).unwrap().speak(request()).await.unwrap_err();
     assert_eq!(error.to_string(), "`program` gives wav, not pcm");
 
-    // Samples get the header that says what they are.
+    // Raw samples get a header with their format.
     let samples = app(&program("[\"cat\"]", "format = \"pcm\"\nsample_rate_hz = 16000\n"));
     let bytes =
         whole(samples.voice(None).unwrap().speak(SpeechRequest::new("Hello.")).await.unwrap()).await.unwrap();
@@ -197,7 +197,7 @@ async fn a_program_reads_the_text_and_writes_the_sound() {
 
 #[cfg(all(unix, feature = "process"))]
 #[tokio::test]
-async fn a_program_that_fails_tells_why_before_any_sound() {
+async fn voice_program_failure_is_explained() {
     for (argv, more, expected) in [
         ("[\"no-such-program\"]", "", "there is no program `no-such-program`"),
         ("[\"sh\", \"-c\", \"echo no voice >&2; exit 3\"]", "", "it ended with exit code 3: no voice"),
@@ -219,7 +219,7 @@ async fn a_program_that_fails_tells_why_before_any_sound() {
 
 #[cfg(all(unix, feature = "process"))]
 #[tokio::test]
-async fn what_a_program_complains_of_has_no_secret_in_it() {
+async fn secrets_in_voice_program_stderr_are_redacted() {
     let argv = "[\"sh\", \"-c\", \"echo my key is $API_KEY >&2; exit 1\"]";
     let config = program(argv, "env = { API_KEY = \"hush-hush-hush\" }\n");
     assert!(
@@ -232,7 +232,7 @@ async fn what_a_program_complains_of_has_no_secret_in_it() {
 
 #[cfg(all(unix, feature = "process"))]
 #[tokio::test]
-async fn dropping_the_sound_ends_the_program() {
+async fn dropping_the_audio_ends_the_program() {
     let folder = tempfile::tempdir().unwrap();
     let pid_file = folder.path().join("pid");
     let argv = format!("[\"sh\", \"-c\", \"echo $$ > {}; cat; exec sleep 1000\"]", pid_file.display());
@@ -255,7 +255,7 @@ async fn dropping_the_sound_ends_the_program() {
 
 #[cfg(all(unix, feature = "process"))]
 #[tokio::test]
-async fn a_program_writes_down_what_it_hears() {
+async fn transcription_program_returns_its_output() {
     let ears =
         app("[ears.program]\nkind = \"command\"\nargv = [\"tr\", \"a-z\", \"A-Z\"]\n").ears(None).unwrap();
     let request =
@@ -285,7 +285,7 @@ async fn espeak_speaks_both_languages() {
 }
 
 #[test]
-fn mistakes_in_sections_are_shown_where_they_are() {
+fn invalid_voice_and_ears_sections_are_rejected() {
     for (text, expected) in [
         ("[voices.a]\nkind = \"openai\"\n", "`voices.a` lacks `base_url` or `model`"),
         ("[voices.a]\nkind = \"command\"\n", "`voices.a` names no program"),
@@ -329,7 +329,7 @@ fn mistakes_in_sections_are_shown_where_they_are() {
 }
 
 #[test]
-fn keys_of_voices_are_secrets_and_nothing_is_there_without_a_section() {
+fn voice_keys_are_secrets_and_no_section_means_no_voice() {
     let settings = settings(&server("http://127.0.0.1:9/v1", "key_env = \"VOICE_KEY\"\n")).unwrap();
     assert!(settings.secret_values(&Default::default()).contains(&KEY.to_owned()));
     let nothing = app("");

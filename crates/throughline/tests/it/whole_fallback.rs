@@ -1,4 +1,5 @@
-//! `streaming = "auto"`: a stream that breaks before its first content is asked for again, whole, and the turn says so.
+//! `streaming = "auto"`: a stream that breaks before its first content is requested again, whole, and the
+//! turn reports it.
 
 use crate::support::{DIALECTS, at, builder, read, serve};
 use serde_json::json;
@@ -27,7 +28,7 @@ async fn ask(
     read(app.ask("Count from one to five.").await.unwrap()).await
 }
 
-/// Remedies of the findings that tell of a fallback.
+/// Remedies of the findings that report a fallback.
 fn told(events: &[Event]) -> Vec<String> {
     let problems = events.iter().filter_map(|event| match &event.kind {
         EventKind::Problem { code, remedy, .. } if code == "stream_replaced" => remedy.clone(),
@@ -37,7 +38,7 @@ fn told(events: &[Event]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_stream_that_cannot_be_read_is_asked_for_again_as_a_whole_reply_once() {
+async fn unreadable_stream_is_requested_again_whole_once() {
     for quirk in [PlantedQuirk::BrokenStream, PlantedQuirk::NoStreaming] {
         for dialect in DIALECTS {
             let server = serve(with_quirk(quirk)).await;
@@ -54,7 +55,7 @@ async fn a_stream_that_cannot_be_read_is_asked_for_again_as_a_whole_reply_once()
 }
 
 #[tokio::test]
-async fn a_connection_that_is_cut_before_the_first_event_is_one_of_them() {
+async fn connection_cut_before_the_first_event_falls_back_to_whole() {
     let cut = |seen: &SeenRequest| match seen.delivery {
         ReplyDelivery::Whole => ModelScript::new().say("whole"),
         _ => ModelScript::new().say("streamed").broken_at(0, BodyBreak::Cut),
@@ -65,7 +66,7 @@ async fn a_connection_that_is_cut_before_the_first_event_is_one_of_them() {
 }
 
 #[tokio::test]
-async fn what_has_been_seen_is_never_asked_for_again() {
+async fn stream_cut_after_visible_text_is_not_requested_again() {
     let cut = |_: &SeenRequest| ModelScript::new().say("One two three four").broken_at(700, BodyBreak::Cut);
     let server = serve(cut).await;
     let (events, message) = ask(&server, DIALECTS[0], StreamingSetting::Auto).await;
@@ -74,7 +75,7 @@ async fn what_has_been_seen_is_never_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_call_that_has_started_is_never_asked_for_again() {
+async fn stream_cut_after_a_call_began_is_not_requested_again() {
     let long = "The garden is in bloom. ".repeat(300);
     let cut = move |seen: &SeenRequest| match seen.delivery {
         ReplyDelivery::Whole => ModelScript::new().say("whole"),
@@ -95,7 +96,7 @@ async fn a_call_that_has_started_is_never_asked_for_again() {
 }
 
 #[tokio::test]
-async fn without_the_setting_nothing_changes() {
+async fn unreadable_stream_is_an_error_with_streaming_on() {
     let server = serve(with_quirk(PlantedQuirk::NoStreaming)).await;
     let (events, message) = ask(&server, DIALECTS[0], StreamingSetting::On).await;
     assert_eq!(message.status, Some(TurnStatus::Error), "{events:#?}");

@@ -3,27 +3,28 @@
 use super::{BodyExtent, DecodedText};
 use encoding_rs::{CoderResult, Encoding, REPLACEMENT, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// One of them.
+/// A character encoding.
 #[derive(Clone, Copy)]
 pub(super) struct Charset(&'static Encoding);
 
 impl Charset {
     pub(super) const UTF_8: Self = Self(UTF_8);
-    /// That of browsers for a text that says nothing and is not UTF-8.
+    /// Default of browsers for a text without a declared encoding that is not UTF-8.
     pub(super) const FALLBACK: Self = Self(WINDOWS_1252);
 
-    /// By a byte-order mark, and the length of that mark.
+    /// Encoding by a byte-order mark, with the length of that mark.
     pub(super) fn for_bom(body: &[u8]) -> Option<(Self, usize)> {
         Encoding::for_bom(body).map(|(encoding, mark_bytes)| (Self(encoding), mark_bytes))
     }
 
-    /// By a name that servers write.
+    /// Encoding by a label that servers use.
     pub(super) fn for_label(label: &[u8]) -> Option<Self> {
         // Browsers refuse these encodings and show one character for the whole page.
         Encoding::for_label(label).filter(|encoding| *encoding != REPLACEMENT).map(Self)
     }
 
-    /// As a text declares it of itself: what can be read byte by byte is in no encoding of two bytes. HTML says so of `<meta>`.
+    /// Encoding as a text declares it for itself: a text that can be read byte by byte is in no encoding of
+    /// two bytes. HTML has this rule for `<meta>`.
     pub(super) fn of_markup(self) -> Self {
         if self.0 == UTF_16LE || self.0 == UTF_16BE { Self::UTF_8 } else { self }
     }

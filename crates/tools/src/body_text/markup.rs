@@ -1,16 +1,16 @@
 //! The encoding that HTML and XML declare of themselves, in bytes whose encoding is not known yet.
 //!
-//! HTML: the [prescan](https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding) of browsers. Never
-//! reads beyond the bytes in which a declaration must stand.
+//! HTML: the [prescan](https://html.spec.whatwg.org/#prescan-a-byte-stream-to-determine-its-encoding) of
+//! browsers. Never reads beyond the bytes in which a declaration must be.
 
-/// Bytes in which `<meta>` must stand, by the standard.
+/// Bytes in which `<meta>` must be, by the standard.
 const PRESCAN_BYTES: usize = 1024;
 
 /// Labels of encodings in their order, if the body is HTML or XML.
 pub(super) fn labels<'a>(media_type: &str, body: &'a [u8]) -> Vec<&'a [u8]> {
     let start = &body[..body.len().min(PRESCAN_BYTES)];
     let is_html = matches!(media_type, "text/html" | "application/xhtml+xml");
-    // Who says nothing of the type is looked at.
+    // Bodies without a type are searched, too.
     let is_markup = is_html || media_type.contains("xml") || media_type.is_empty();
     let mut labels = Vec::new();
     if is_markup {

@@ -1,7 +1,7 @@
-//! The text of a body that another server wrote: bytes in whatever encoding it says they are in.
+//! The text of a body from another server, in the encoding that it declares.
 //!
-//! Looks for a byte-order mark, then the `charset` of `Content-Type`, then what HTML and XML say of themselves, as browsers
-//! do. Never passes on unreadable characters without a word about them.
+//! Looks for a byte-order mark, then the `charset` of `Content-Type`, then the declarations inside HTML and
+//! XML, as browsers do. Never passes on unreadable characters without a note about them.
 
 #[cfg(feature = "charsets")]
 mod charsets;
@@ -24,14 +24,14 @@ const LABEL_CHARS_MAX: usize = 40;
 pub enum BodyExtent {
     /// All of it is there.
     Complete,
-    /// There was more: a character that its end cuts in two is left out.
+    /// Truncated: a partial character at its end is left out.
     Cut,
 }
 
 /// Bytes as characters of a charset.
 struct DecodedText {
     text: String,
-    /// Some bytes were none of its characters.
+    /// True if some bytes are invalid in the encoding.
     has_malformed: bool,
     extent: BodyExtent,
 }
@@ -41,7 +41,7 @@ struct DecodedText {
 pub struct BodyText {
     /// The text, without a byte-order mark.
     pub text: String,
-    /// Doubt about the encoding, in sentences for the model; `None`: there is none.
+    /// Doubts about the encoding, in sentences for the model; `None`: there are none.
     pub note: Option<String>,
     /// As given, or [`BodyExtent::Cut`] because the text would be longer than its limit.
     pub extent: BodyExtent,
@@ -100,7 +100,7 @@ impl BodyText {
     }
 }
 
-/// An output with a doubt about its encoding behind its text.
+/// An output with a note about its encoding after its text.
 pub(crate) fn with_note(output: ToolOutput, note: Option<&str>) -> ToolOutput {
     match note {
         Some(note) => {
@@ -111,7 +111,7 @@ pub(crate) fn with_note(output: ToolOutput, note: Option<&str>) -> ToolOutput {
     }
 }
 
-/// The first known charset that is declared, and labels before it that nobody knows, to be shown.
+/// The first known charset that is declared, and the unknown labels before it, for the note.
 fn declared_charset(content_type: &str, body: &[u8]) -> (Option<Charset>, Vec<String>) {
     let mut unknown = Vec::new();
     if let Some(label) = charset_parameter(content_type) {

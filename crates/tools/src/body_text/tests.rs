@@ -20,7 +20,7 @@ fn encoded(label: &str, text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn the_declared_charset_is_read() {
+fn declared_charset_is_used() {
     for (label, text) in [
         ("GBK", "价格：128元"),
         ("gb2312", "北京天气晴"),
@@ -57,25 +57,25 @@ fn the_declared_charset_is_read() {
 }
 
 #[test]
-fn a_mark_wins_over_a_header_and_a_header_over_what_the_page_says() {
+fn bom_wins_over_header_and_header_over_meta() {
     let meta = "<meta charset=gbk>é";
     check("text/html; charset=utf-8", meta.as_bytes(), meta, "");
     check("text/html; charset=gbk", "\u{feff}é".as_bytes(), "é", "");
     check("text/plain; charset=latin1", b"\xff\xfe\x53\x4f", "体", "");
     check("application/json; charset=gbk", b"\xfe\xff\x4f\x4f", "住", "");
-    // What is only said of HTML holds for no other text.
+    // A declaration of HTML does not apply to other texts.
     check("text/plain", meta.as_bytes(), meta, "");
     check("text/html", meta.as_bytes(), "<meta charset=gbk>茅", "");
 }
 
 #[test]
-fn json_in_utf8_is_utf8_whatever_a_server_has_as_its_default() {
+fn utf8_json_ignores_a_declared_latin1_charset() {
     check("application/json; charset=ISO-8859-1", "{\"é\":\"价\"}".as_bytes(), "{\"é\":\"价\"}", "");
     check("text/plain; charset=ISO-8859-1", "é".as_bytes(), "Ã©", "");
 }
 
 #[test]
-fn a_label_is_found_where_browsers_find_it() {
+fn charset_label_is_found_as_in_browsers() {
     let found = |html: &str| {
         let labels = markup::labels("text/html", html.as_bytes());
         labels.iter().map(|label| String::from_utf8_lossy(label).into_owned()).collect::<Vec<_>>().join(" ")
@@ -102,7 +102,7 @@ fn a_label_is_found_where_browsers_find_it() {
         (" <?xml encoding='gbk'?>", ""),
     ] {
         assert_eq!(found(html), expected, "{html}");
-        // Wherever it is cut, nothing is read twice or for ever.
+        // For every cut, nothing is read twice and reading terminates.
         for at in 0..html.len() {
             found(&html[..at]);
         }
@@ -112,7 +112,7 @@ fn a_label_is_found_where_browsers_find_it() {
 }
 
 #[test]
-fn what_cannot_be_known_is_read_as_best_it_can_and_says_so() {
+fn undeclared_or_unknown_charset_is_guessed_with_a_note() {
     check("text/plain", b"Caf\xe9", "Café", "declares no charset");
     check("", b"Caf\xe9", "Café", "read as windows-1252");
     check("text/plain; charset=x-klingon", b"Caf\xe9", "Café", "`x-klingon` is unknown");
@@ -135,7 +135,7 @@ fn what_cannot_be_known_is_read_as_best_it_can_and_says_so() {
 }
 
 #[test]
-fn a_limit_holds_for_the_text_and_no_character_is_halved() {
+fn text_limit_never_splits_a_character() {
     for (label, text) in
         [("UTF-8", "aé价𠮷"), ("GBK", "a价格é"), ("Shift_JIS", "東a京"), ("UTF-16LE", "a价𠮷")]
     {

@@ -2,7 +2,7 @@
 
 use super::{BodyExtent, DecodedText};
 
-/// UTF-8.
+/// The only encoding of builds without charset support: UTF-8.
 #[derive(Clone, Copy)]
 pub(super) struct Charset;
 
@@ -10,12 +10,12 @@ impl Charset {
     pub(super) const UTF_8: Self = Self;
     pub(super) const FALLBACK: Self = Self;
 
-    /// By a byte-order mark, and the length of that mark.
+    /// Encoding by a byte-order mark, with the length of that mark.
     pub(super) fn for_bom(body: &[u8]) -> Option<(Self, usize)> {
         body.starts_with(b"\xef\xbb\xbf").then_some((Self, 3))
     }
 
-    /// By a name that servers write.
+    /// Encoding by a label that servers use.
     pub(super) fn for_label(label: &[u8]) -> Option<Self> {
         let label = label.trim_ascii();
         let is_known = ["utf-8", "utf8", "us-ascii", "ascii"]
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn utf8_is_read_within_its_limit_and_no_other_label_is_known() {
+    fn utf8_is_decoded_within_limit_and_other_labels_are_unknown() {
         for (body, extent, bytes_max, expected, has_malformed, expected_extent) in [
             (&b"a\xc3\xa9"[..], BodyExtent::Complete, 9, "aé", false, BodyExtent::Complete),
             (b"a\xc3", BodyExtent::Cut, 9, "a", false, BodyExtent::Cut),

@@ -1,4 +1,4 @@
-//! Tools for the demo: their data are invented, and every title, description and output says so.
+//! Tools for the demo: their data are invented, and every title, description and output states it.
 
 use crate::context::{ToolContext, ToolProgress};
 use crate::function::{NoArguments, tool};
@@ -21,7 +21,7 @@ pub fn tools() -> Vec<Arc<dyn Tool>> {
     tools_with(DemoCalendar::default())
 }
 
-/// The same over a calendar that the caller can look into.
+/// The demo tools with a calendar that the caller can inspect.
 pub fn tools_with(calendar: DemoCalendar) -> Vec<Arc<dyn Tool>> {
     vec![weather(), add_entry(calendar), fail()]
 }
@@ -55,7 +55,7 @@ fn weather() -> Arc<dyn Tool> {
     )
 }
 
-/// The same city always has the same weather.
+/// Forecast of a city: always the same weather for the same city.
 fn forecast(city: &str) -> ToolOutput {
     const SKIES: [&str; 6] = ["sunny", "partly cloudy", "overcast", "light rain", "thunderstorms", "fog"];
     let name = city.trim().to_lowercase();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_weather_takes_a_while_and_is_the_same_each_time() {
+    async fn demo_weather_is_delayed_and_deterministic() {
         let started = Instant::now();
         let CallOutcome::Done(first) =
             ends(&DemoCalendar::default(), "demo.weather", "c", json!({"city": "北京"})).await
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_calendar_keeps_one_entry_for_each_call() {
+    async fn demo_calendar_adds_one_entry_per_call_and_is_bounded() {
         let calendar = DemoCalendar::default();
         let entry = json!({"title": "会议", "when": "2026-11-21T15:00"});
         for call in ["call_1", "call_2", "call_2"] {
@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn the_failing_tool_fails() {
+    async fn demo_fail_returns_failed() {
         let outcome = ends(&DemoCalendar::default(), "demo.fail", "c", json!({})).await;
         assert!(
             matches!(&outcome, CallOutcome::Failed { message, .. } if message.starts_with("demo.fail always fails"))
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn every_demo_tool_says_that_it_is_one_and_the_one_that_writes_is_marked() {
+    fn demo_tools_are_labeled_and_calendar_cannot_start_early() {
         let registry = ToolRegistry::builder().tools(tools()).build().unwrap();
         let offered = registry.offered(&ToolToggles::default());
         assert_eq!(offered.len(), 3);

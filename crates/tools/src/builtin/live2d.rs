@@ -1,7 +1,7 @@
-//! `live2d.expression` and `live2d.motion`: what the avatar does while the reply still streams.
+//! `live2d.expression` and `live2d.motion`: the avatar acts while the reply still streams.
 //!
-//! They run in the viewer that shows the avatar. Here is only what they are called and what they take; running one here
-//! answers that nobody is there to run it.
+//! They run in the viewer that shows the avatar. This module only has their names and arguments; running one
+//! here answers that no viewer is connected.
 
 use crate::context::ToolContext;
 use crate::function::argument_schema;
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_viewer_the_outcome_says_so() {
+    async fn call_without_a_viewer_is_not_started() {
         let no_viewer = || CallOutcome::NotStarted(NotStarted::NoViewer);
         assert_eq!(ends("live2d.expression", json!({"name": "smile"})).await, no_viewer());
         assert_eq!(ends("live2d.motion", json!({"group": "Idle"})).await, no_viewer());
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn arguments_are_checked_before_that() {
+    async fn invalid_arguments_are_refused_without_a_viewer() {
         for (tool, arguments, message) in [
             ("live2d.expression", json!({}), "/name: missing, expected string"),
             ("live2d.expression", json!({"name": ""}), "/name: expected at least 1 character, got \"\""),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn they_may_start_early_and_run_at_a_client() {
+    fn live2d_tools_may_start_early_and_run_on_a_client() {
         let registry = ToolRegistry::builder().tools(tools()).build().unwrap();
         for offered in registry.offered(&ToolToggles::default()) {
             assert!(offered.effect.may_start_early(), "{}", offered.name);

@@ -10,8 +10,8 @@ pub mod time;
 use crate::tool::Tool;
 use std::sync::Arc;
 
-/// The tools that need nothing: `time.now`, `http.fetch` and the avatar's. Files need a root
-/// ([`FileRoots`](files::FileRoots)), the demo is asked for ([`demo::tools`]).
+/// The tools that need no settings: `time.now`, `http.fetch` and the avatar's. Files need a root
+/// ([`FileRoots`](files::FileRoots)), the demo tools are added separately ([`demo::tools`]).
 ///
 /// ```
 /// use throughline_tools::{ToolRegistry, builtin};
@@ -23,7 +23,8 @@ pub fn standard() -> Vec<Arc<dyn Tool>> {
     standard_with(http::AllowedPorts::default(), Vec::new())
 }
 
-/// The same; `http.fetch` may dial these ports, and goes to these hosts unasked ([`with_hosts`](http::HttpFetch::with_hosts)).
+/// The tools of [`standard`]; `http.fetch` may dial these ports, and opens these hosts without approval
+/// ([`with_hosts`](http::HttpFetch::with_hosts)).
 pub fn standard_with(ports: http::AllowedPorts, hosts: Vec<String>) -> Vec<Arc<dyn Tool>> {
     let fetch = http::HttpFetch::new(http::FetchLimits::default(), ports).with_hosts(hosts);
     let mut tools: Vec<Arc<dyn Tool>> = vec![Arc::new(time::TimeNow::default()), Arc::new(fetch)];

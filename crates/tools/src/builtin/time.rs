@@ -29,7 +29,7 @@ impl Default for TimeNow {
 }
 
 impl TimeNow {
-    /// By another clock, and with another zone for calls that name none.
+    /// The tool with another clock, and with a default time zone for calls without one.
     pub fn new(clock: impl Fn() -> Timestamp + Send + Sync + 'static, zone: TimeZone) -> Self {
         Self { clock: Box::new(clock), zone }
     }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_time_is_told_in_any_zone() {
+    async fn time_now_accepts_zone_names_and_offsets() {
         for (zone, expected) in [
             (json!({}), "2026-11-22T00:30:00+08:00 (Sunday, Asia/Shanghai)"),
             (json!({"timezone": null}), "2026-11-22T00:30:00+08:00 (Sunday, Asia/Shanghai)"),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_zone_that_is_none_gets_a_suggestion() {
+    async fn unknown_time_zone_is_refused_with_a_suggestion() {
         let answer = run_tool(json!({"timezone": "Shanghai"})).await;
         assert!(answer.starts_with("invalid arguments: /timezone: `Shanghai` is neither"), "{answer}");
         assert!(answer.ends_with("did you mean Asia/Shanghai?"), "{answer}");

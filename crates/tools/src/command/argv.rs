@@ -3,7 +3,7 @@
 use crate::template::{ArgumentTemplate, ArgumentTemplatePart, argument_text};
 use serde_json::Value;
 
-/// Longest value that becomes an item of an argument list: the kernel takes no longer ones. Longer texts go on standard
+/// Longest value that becomes an item of an argument list: the kernel's limit. Longer texts go to standard
 /// input.
 pub const ARGUMENT_BYTES_MAX: usize = 64 * 1024;
 
@@ -19,11 +19,11 @@ struct ArgvItem {
     dash: LeadingDash,
 }
 
-/// Handling of items that may turn out to begin with `-`, and so to be an option that nobody meant.
+/// Handling of items that may begin with `-` at run time, and so be an unintended option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LeadingDash {
     Refused,
-    /// It does so in the settings, follows `--`, or is allowed by name.
+    /// The item begins with `-` in the settings, follows `--`, or is allowed explicitly.
     Allowed,
 }
 
@@ -47,10 +47,11 @@ impl ArgvTemplate {
         self.items.iter().flat_map(|item| item.template.names())
     }
 
-    /// Each item with its values. One that names an argument that is not there is left out.
+    /// Fills in the values. An item with an absent argument is left out.
     ///
     /// # Errors
-    /// A value that cannot stand there, for the model.
+    ///
+    /// An invalid value, for the model.
     pub(super) fn fill(&self, arguments: &Value) -> Result<Vec<String>, String> {
         let filled = self.items.iter().filter_map(|item| item.fill(arguments).transpose());
         filled.collect()
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_is_part_of_one_item_and_never_an_option() {
+    fn argument_value_stays_within_one_argv_item() {
         let check = |items: &[&str], arguments: Value, expected: &[&str]| {
             let expected: Vec<String> = expected.iter().map(|text| (*text).to_owned()).collect();
             assert_eq!(filled(items, &["any"], arguments), Ok(expected), "{items:?}");
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_an_item_is_refused() {
+    fn values_unfit_for_argv_are_refused() {
         for (items, arguments, expected) in [
             (
                 ["{city}", ""],

@@ -30,15 +30,15 @@ pub struct CommandTool {
     /// Time limit of a call, in milliseconds. Default 30,000.
     #[serde(default)]
     pub timeout_ms: Option<u64>,
-    /// Variables that it gets as we have them, besides
-    /// [those that all programs get](crate::process::ENVIRONMENT_ALLOWED).
+    /// Variables that the command gets from our environment, besides [those that all programs
+    /// get](crate::process::ENVIRONMENT_ALLOWED).
     #[serde(default)]
     pub env_allow: Vec<String>,
-    /// Variables that it gets with these values. `"$NAME"` takes one of ours, which is then a secret: it is taken out
-    /// of whatever the command says.
+    /// Variables that the command gets with these values. `"$NAME"` takes one of ours, which is then a
+    /// secret: it is removed from the command's output.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Where it runs. Default: in an empty folder of its own, removed at the end.
+    /// Working folder. Default: a new empty folder, removed at the end.
     #[serde(default)]
     pub cwd: Option<PathBuf>,
     /// Content of standard input.
@@ -94,7 +94,7 @@ impl CommandTool {
         }
     }
 
-    /// Values that nobody may see.
+    /// Values that must be redacted.
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         self.program().secret_values(spawn_context)
     }

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use throughline_wire::{CallArguments, ToolName, ToolOutput};
 
-/// `[commands.*]` of a configuration as a [`ToolSource`]. What is wrong with one is its own fault.
+/// `[commands.*]` of a configuration as a [`ToolSource`]. A broken command does not affect the others.
 pub struct CommandSource {
     settings: BTreeMap<String, CommandTool>,
     spawn_context: SpawnContext,
@@ -134,7 +134,7 @@ impl Tool for CommandRunner {
         let result = run_program(&program, input.as_bytes(), stdout, &self.secrets, &context).await?;
         match self.output {
             CommandOutput::Text => match self.failure(&program, &result) {
-                // What it wrote is the output.
+                // The streamed text is the output.
                 None => Ok(ToolOutput::default()),
                 Some(why) if result.was_cut_short() => Err(ToolError::lost(why)),
                 Some(why) => Err(ToolError::new(why)),
@@ -145,7 +145,7 @@ impl Tool for CommandRunner {
 }
 
 impl CommandRunner {
-    /// The failure, and the setting that would allow what the sandbox has refused. `None` = it succeeded.
+    /// Failure of a run, and the setting that would permit what the sandbox has refused. `None` = success.
     fn failure(&self, program: &ProgramSpec, result: &ProgramOutput) -> Option<String> {
         let why = failure_text(program, result)?;
         Some(match sandbox_remedy(&why, program, "this command") {

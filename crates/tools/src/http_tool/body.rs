@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 pub(super) enum BodyTemplate {
     /// The arguments as they are.
     Arguments,
-    /// This, with values in it.
+    /// A template with argument values in it.
     Template(BodyNode),
 }
 
@@ -32,7 +32,7 @@ impl BodyTemplate {
         }
     }
 
-    /// Arguments that become part of a text.
+    /// Arguments that are inserted into a longer text.
     pub(super) fn text_arguments(&self) -> Vec<&str> {
         self.collect_names(|node| match node {
             BodyNode::Text(template) => template.names().collect(),
@@ -40,7 +40,7 @@ impl BodyTemplate {
         })
     }
 
-    /// Arguments that stand for themselves.
+    /// Arguments that are whole values.
     pub(super) fn value_arguments(&self) -> Vec<&str> {
         self.collect_names(|node| match node {
             BodyNode::Argument(name) => vec![name.as_str()],
@@ -133,7 +133,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn values_fill_their_places_and_nothing_else() {
+    fn body_template_values_cannot_change_its_structure() {
         let template = json!({
             "city": "{city}", "text": "about {city}, {n} times", "fixed": [1, null, "{{city}}"],
             "deep": {"list": ["{tags}", "{absent}"], "gone": "{absent}"},

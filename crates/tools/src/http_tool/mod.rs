@@ -1,7 +1,7 @@
 //! HTTP endpoints as tools: one request of the configuration, with a model's values in it.
 //!
-//! A value can fill its placeholder and nothing else: it never changes the host, the structure of the path or another
-//! parameter. Every address is checked as `http.fetch` checks it, and secrets are taken out of whatever comes back.
+//! A value fills only its placeholder: it never changes the host, the structure of the path or another
+//! parameter. Every address is checked as by `http.fetch`, and secrets are removed from every response.
 //!
 //! ```toml
 //! [http_tools."weather.now"]
@@ -54,7 +54,7 @@ pub const REDIRECTS_MAX: usize = 3;
 /// Most characters of an error response that the model receives.
 const ERROR_CHARS_MAX: usize = 1_000;
 
-/// `[http_tools.*]` of a configuration as a [`ToolSource`]. What is wrong with one is its own fault.
+/// `[http_tools.*]` of a configuration as a [`ToolSource`]. A broken entry does not affect the others.
 pub struct HttpToolSource {
     settings: BTreeMap<String, HttpTool>,
     spawn_context: SpawnContext,
@@ -67,7 +67,7 @@ impl HttpToolSource {
         Self { settings, spawn_context, web: WebAccess::default() }
     }
 
-    /// Over something else.
+    /// A source over another transport.
     #[must_use]
     pub fn with_transport(
         mut self,
@@ -100,7 +100,7 @@ impl ToolSource for HttpToolSource {
     async fn stop(&self) {}
 }
 
-/// One endpoint, ready to be asked.
+/// One configured endpoint.
 struct HttpEndpoint {
     spec: ToolSpec,
     method: Method,
@@ -205,7 +205,7 @@ impl HttpToolSource {
             let value = value_of("headers", name, text)?;
             let invalid = |why: &str| ToolSettingError::new(format!("headers.{name}: {why}"), "");
             let parsed = HeaderName::try_from(name).map_err(|_| invalid("this is no name of a header"))?;
-            // The reason is not told: it may quote the value.
+            // The error is not quoted: it may contain the value.
             let mut value =
                 HeaderValue::try_from(value).map_err(|_| invalid("its value cannot be sent in a header"))?;
             value.set_sensitive(true);
@@ -224,7 +224,8 @@ impl HttpToolSource {
 }
 
 impl HttpTool {
-    /// Values that nobody may see: those taken from variables, the texts that they are part of, and what is named like a secret.
+    /// Values that must be redacted: those taken from variables, the texts that contain them, and those with
+    /// the name of a secret.
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let mut secrets = Vec::new();
         for (name, text) in self.headers.iter().chain(&self.query) {
@@ -434,7 +435,7 @@ impl HttpEndpoint {
         }
     }
 
-    /// Without secrets before it becomes a text, in which they are harder to find.
+    /// Removes secrets before the value becomes a text, in which they are harder to find.
     fn json_output(&self, value: Value) -> ToolOutput {
         let value = self.secrets.redact_value(value);
         let text = match &value {
@@ -445,7 +446,7 @@ impl HttpEndpoint {
     }
 }
 
-/// Where a request went, without what it asked for: the query may hold a key.
+/// Address of a request without its query, which may hold a key.
 fn url_without_query(url: &Url) -> String {
     format!("{}{}", url.origin().ascii_serialization(), url.path())
 }

@@ -21,7 +21,7 @@ pub struct HttpTool {
     /// Method of the request.
     #[serde(default)]
     pub method: HttpMethod,
-    /// Where, with `{name}` in path and query. A query parameter whose argument is absent is left out.
+    /// Address, with `{name}` in path and query. A query parameter whose argument is absent is left out.
     pub url: String,
     /// Further query parameters; `$NAME` takes a variable, which is a secret.
     #[serde(default)]
@@ -29,8 +29,8 @@ pub struct HttpTool {
     /// Headers; `$NAME` takes a variable, which is a secret: `"Bearer $TOKEN"`.
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// JSON body: `"arguments"` = all of them as they are; a table = that, with `{name}` in its texts. A
-    /// text that is nothing but `{name}` becomes the argument itself, whatever it is.
+    /// JSON body: `"arguments"` = all arguments unchanged; a table = that, with `{name}` in its texts. A text
+    /// that consists of `{name}` alone becomes the argument itself, of any type.
     #[serde(default)]
     pub body: Option<Value>,
     /// JSON Schema of the arguments, as a table or as JSON text. Default: the names, as texts.

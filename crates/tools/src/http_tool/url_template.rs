@@ -8,11 +8,11 @@ use url::Url;
 /// A URL of the settings.
 #[derive(Clone, Debug)]
 pub(super) struct UrlTemplate {
-    /// Scheme and authority, as they stand.
+    /// Scheme and authority, literally.
     origin: String,
-    /// Between the slashes.
+    /// Path segments, between the slashes.
     segments: Vec<ArgumentTemplate>,
-    /// Name and value.
+    /// Names and values of query parameters.
     query: Vec<(String, Option<ArgumentTemplate>)>,
     parsed_origin: Url,
 }
@@ -67,7 +67,7 @@ impl UrlTemplate {
         self.segments.iter().chain(in_query).flat_map(ArgumentTemplate::names)
     }
 
-    /// Those that are nowhere in the path: without them their parameter is left out.
+    /// Arguments that are not in the path: if one is absent, its parameter is left out.
     pub(super) fn optional_names(&self) -> impl Iterator<Item = &str> {
         let in_path: Vec<&str> = self.segments.iter().flat_map(ArgumentTemplate::names).collect();
         self.names().filter(move |name| !in_path.contains(name))
@@ -95,7 +95,7 @@ impl UrlTemplate {
             separator = '&';
         }
         let url = Url::parse(&text).map_err(|error| error.to_string())?;
-        // What was built, read again: nothing has moved.
+        // The result is parsed again: no value has changed the structure.
         let is_as_built = url.origin() == self.parsed_origin.origin()
             && url.path_segments().map_or(0, Iterator::count) == self.segments.len()
             && url.fragment().is_none();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_escaped_into_their_place() {
+    fn url_template_escapes_values() {
         for (arguments, expected) in [
             (json!({"city": "Paris", "n": 1, "query": "a b"}), "Paris/x-1?q=a%20b&fixed=1&flag&n=1"),
             (json!({"city": "北京", "n": 1}), "%E5%8C%97%E4%BA%AC/x-1?fixed=1&flag&n=1"),
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn no_value_leaves_its_place() {
+    fn url_values_cannot_change_host_path_or_query() {
         for evil in ["..", ".", "../admin", "a/../../b", "..\\x", "", "a\r\nhost: evil", "\0"] {
             let result = filled(TEMPLATE, json!({"city": evil, "n": 1}));
             assert!(result.clone().unwrap_err().starts_with("/city: "), "{evil:?}: {result:?}");
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_template_that_lets_values_choose_the_host_is_refused() {
+    fn invalid_url_templates_are_refused_with_a_reason() {
         for (template, why) in [
             ("api.example.com/{x}", "it does not begin with http:// or https://"),
             ("ftp://x.org/{x}", "only http and https are asked, not `ftp`"),

@@ -24,7 +24,7 @@ const PROBLEM_CHARS_MAX: usize = 300;
 pub(crate) struct McpTool {
     server: Arc<McpServerHandle>,
     spec: ToolSpec,
-    /// As the server calls it.
+    /// Name of the tool at the server.
     name: String,
     output: Option<CompiledSchema>,
 }

@@ -25,23 +25,23 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// Length of a server's last stderr output that is retained for the message about its end, in bytes.
 pub const STDERR_TAIL_BYTES: usize = 4 * 1024;
-/// Time for a server to end by itself after the end of its input, before it is asked to.
+/// Time for a server to end after its input was closed, before it gets a signal.
 pub const CLOSE_WAIT: Duration = Duration::from_secs(1);
 
-/// Most characters of what a server says in a failed handshake that are passed on to a fault.
+/// Most characters of a server's own text that a fault about a failed handshake quotes.
 const PROBLEM_CHARS_MAX: usize = 300;
-/// Most characters of a value that came with a failed handshake, or in its place.
+/// Most characters of a JSON value in or instead of a failed handshake that a fault quotes.
 const VALUE_CHARS_MAX: usize = 200;
 const REVISION_REMEDY: &str = "Leave out `era`, or update the server.";
 /// Time to wait for the last output of an ended server.
 const STDERR_WAIT: Duration = Duration::from_millis(200);
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConnectFailure {
     pub(crate) message: String,
     pub(crate) remedy: Option<String>,
-    /// It may answer to the other revision.
+    /// True if the server may support the other revision.
     pub(crate) rejects_discovery: bool,
 }
 
@@ -60,7 +60,7 @@ pub(crate) struct McpConnection {
 struct ServerProcess {
     process: ChildProcess,
     _stdout_reader: AbortOnDropHandle<()>,
-    /// `None`: it has heard everything.
+    /// Reader of standard error; `None`: everything was read.
     stderr_reader: Option<AbortOnDropHandle<()>>,
     stderr_tail: StderrTail,
 }
@@ -149,7 +149,7 @@ async fn start_process(
     let reader = MessageReader::default();
     let (transport, reading) = StdioTransport::new(stdout, stdin, reader.clone());
     let stdout_reader = AbortOnDropHandle::new(tokio::spawn(async move {
-        // A side that has gone is the end of the connection, which the SDK sees, too.
+        // A closed side ends the connection, which the SDK notices, too.
         let _ = reading.await;
     }));
     let handshake = SessionHandler::new(name, settings.secrets(spawn_context))
@@ -157,7 +157,7 @@ async fn start_process(
     let mut child =
         ServerProcess { process: running, _stdout_reader: stdout_reader, stderr_reader, stderr_tail };
     let result = timeout_at(deadline, handshake).await;
-    // Its end is seen by the end of what it writes, or by nobody reading what it is sent, whichever comes first.
+    // The end shows as the end of its output, or as a failed write to its input, whichever comes first.
     let has_ended = matches!(
         result.as_ref().map(|handshake| handshake.as_ref().err().map(cause_of)),
         Ok(Some(ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. }))
@@ -259,12 +259,12 @@ fn cause_of(error: &ClientInitializeError) -> &ClientInitializeError {
     }
 }
 
-/// True if a refusal lists the revisions that the server speaks.
+/// True if a refusal lists the revisions that the server supports.
 fn names_revisions(error: &ErrorData) -> bool {
     error.data.as_ref().is_some_and(|data| data["supported"].is_array())
 }
 
-/// Why there was no handshake, without the names of the SDK's types.
+/// Reason why the handshake failed, without the names of the SDK's types.
 fn handshake_problem(error: &ClientInitializeError) -> String {
     match error {
         ClientInitializeError::TransportError { error, .. } => transport_error_text(error),
@@ -288,7 +288,7 @@ fn handshake_problem(error: &ClientInitializeError) -> String {
     }
 }
 
-/// The JSON that came with a failed handshake, or in its place: often it says more than the words of the failure.
+/// The JSON in or instead of a failed handshake: often it explains more than the error.
 fn handshake_value(error: &ClientInitializeError) -> Option<String> {
     let value = match error {
         ClientInitializeError::ExpectedInitResult(Some(result)) => serde_json::to_string(result),
@@ -301,9 +301,9 @@ fn handshake_value(error: &ClientInitializeError) -> Option<String> {
     value.ok()
 }
 
-/// A server that was written before the probe may answer it with anything, and the SDK tries the older handshake only
-/// after the answers that it expects. What the probe is not to blame for: an address that cannot be reached, a missing
-/// key, no revision in common.
+/// A server that was written before the probe may answer it with anything, and the SDK tries the older
+/// handshake only after the answers that it expects. Not caused by the probe: an address that cannot be
+/// reached, a missing key, no revision in common.
 fn rejects_discovery(error: &ClientInitializeError) -> bool {
     match error {
         ClientInitializeError::ConnectionClosed(_)
@@ -335,13 +335,13 @@ fn lifecycle(era: ProtocolEra) -> ClientLifecycleMode {
 }
 
 impl McpConnection {
-    /// Waits until the connection is over, and says how it ended. What the server started is ended with it.
+    /// Waits until the connection is over, and returns how it ended. All processes of the server end with it.
     pub(crate) async fn wait_closed(&mut self) -> String {
         self.session.closed().await;
         self.close().await
     }
 
-    /// Ends it, and says how.
+    /// Ends the connection, and returns how it ended.
     pub(crate) async fn close(&mut self) -> String {
         self.session.close(CLOSE_WAIT).await;
         match &mut self.child {
@@ -355,14 +355,14 @@ impl McpConnection {
 }
 
 impl ServerProcess {
-    /// A moment to end by itself, then by force, with everything that it started.
+    /// Ends the server: first by closing its input, then by force, with everything that it started.
     async fn end(&mut self) -> String {
         let waited = tokio::time::timeout(CLOSE_WAIT, self.process.wait()).await;
         let exit = match waited {
             Ok(exit) => exit,
             Err(_over_time) => self.process.stop().await,
         };
-        // What it said last may be on its way still; a child of its own may keep the pipe open for ever.
+        // Its last output may still be in the pipe; a child of it may hold the pipe open without end.
         if let Some(stderr_reader) = self.stderr_reader.take() {
             let _ = tokio::time::timeout(STDERR_WAIT, stderr_reader).await;
         }

@@ -1,5 +1,5 @@
-//! From what a server answers to an output: text for the model, pictures and sounds, and everything else as
-//! text that can be read and data for the card.
+//! From a server's answer to an output: text for the model, pictures and sounds, and everything else as
+//! readable text and as data for the card.
 
 use super::lenient::base64_of;
 use crate::tool::ToolError;
@@ -13,7 +13,7 @@ const USER_ONLY_TEXT: &str = "The answer is for the user, who has seen it.";
 const MEDIA_ONLY_TEXT: &str =
     "The answer is the picture or sound; the rest of it is for the user, who has seen it.";
 
-/// The output of a finished call, or what the tool says went wrong.
+/// Output of a finished call, or the error that the tool reports.
 pub(crate) fn output_from_result(result: CallToolResult) -> Result<ToolOutput, ToolError> {
     let is_error = result.is_error == Some(true);
     let mut builder = OutputBuilder::default();
@@ -140,8 +140,9 @@ impl OutputBuilder {
 
     fn finish(mut self, structured: Option<Value>) -> ToolOutput {
         let structured = structured.filter(|structured| !structured.is_null());
-        // Data that no text repeats reaches the model after the texts. Nothing else stands in for a text: what is only for
-        // the user is in the value, which would be shown to the model in place of a text that is missing.
+        // Structured data that no text repeats is sent to the model after the texts. Nothing else replaces a
+        // text: content for the user alone is in the value, which would be shown to the model instead of a
+        // missing text.
         if let Some(structured) = &structured
             && !repeats(&self.texts, structured)
         {
@@ -170,9 +171,9 @@ impl OutputBuilder {
     }
 }
 
-/// True if the texts are the structured content already: one of them, or all of them together, or one for each element of a
-/// list. An object of one member counts as its value: SDKs in Python put what is no object under `result`, the server of files puts
-/// a text under `content`.
+/// True if the texts equal the structured content: one of them, or all of them together, or one for each
+/// element of a list. An object of one member counts as its value: Python SDKs put values other than objects
+/// under `result`, the filesystem server puts a text under `content`.
 fn repeats(texts: &[String], structured: &Value) -> bool {
     let is_text_of = |text: &str, value: &Value| match value {
         Value::String(value) if value == text => true,
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_joined_and_pictures_and_sounds_travel_beside_them() {
+    fn text_parts_are_joined_and_media_are_separate() {
         let output = output(json!({"content": [
             {"type": "text", "text": "one"},
             {"type": "image", "data": "AAAA", "mimeType": "image/png"},
@@ -249,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn structured_content_reaches_the_model_once_unless_a_text_repeats_it() {
+    fn structured_content_is_appended_unless_a_text_repeats_it() {
         let orders = json!({"orders": [{"id": "ORD-7002", "total": 20}]});
         let compact = orders.to_string();
         let pretty = serde_json::to_string_pretty(&orders).unwrap();
@@ -267,7 +268,7 @@ mod tests {
         check(&[&other_numbers], &orders, &other_numbers);
         // A text that holds less of it is not the same.
         check(&["{\"orders\":[]}"], &orders, &format!("{{\"orders\":[]}}\n{compact}"));
-        // What is no object comes under `result` from SDKs in Python, and a list as one text for each element.
+        // Python SDKs put values other than objects under `result`, and a list as one text for each element.
         check(&["sunny"], &json!({"result": "sunny"}), "sunny");
         check(&["milk"], &json!({"content": "milk"}), "milk");
         check(&["1", "two"], &json!({"result": [1, "two"]}), "1\ntwo");
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn links_and_resources_can_be_read_and_are_data_for_the_card() {
+    fn links_and_resources_become_text_and_structured_value() {
         let output = output(json!({"content": [
             {"type": "resource_link", "uri": "demo://1", "name": "one", "title": "The first", "mimeType": "text/plain"},
             {"type": "resource", "resource": {"uri": "file:///a.txt", "mimeType": "text/plain", "text": "hello"}},
@@ -301,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_for_the_user_is_not_told_to_the_model() {
+    fn user_audience_content_is_hidden_from_the_model() {
         let secret = |content: Value| {
             let output = output(json!({"content": content}));
             let model_reads = throughline_wire::CallOutcome::Done(output.clone()).model_text();
@@ -333,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_told_with_its_own_words() {
+    fn is_error_result_keeps_the_servers_message() {
         let failed = |value: Value| result(value).unwrap_err();
         let error =
             failed(json!({"isError": true, "content": [{"type": "text", "text": "outside of the root"}]}));
@@ -345,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_picture_is_not_sent_as_one() {
+    fn invalid_images_become_text() {
         for (data, kind) in
             [("not base64!", "image/png"), ("A", "image/png"), ("AAAA", "application/pdf"), ("", "image/png")]
         {

@@ -1,6 +1,7 @@
-//! From what a server says about a tool to ours: name, title, description, schemas, and what its hints are worth.
+//! From a server's definition of a tool to ours: name, title, description, schemas, and the value of its
+//! hints.
 //!
-//! Descriptions are data here: they reach a model in definitions only, and nothing in them is read as anything.
+//! Descriptions are data here: they reach a model in definitions only, and are not interpreted.
 
 use super::depth::depth;
 use super::pins::PinnedDefinition;
@@ -12,11 +13,11 @@ use serde_json::Value;
 use throughline_engine::Effect;
 use throughline_wire::{ToolName, visible};
 
-/// Largest definition that is taken, in bytes of its JSON: a larger one would fill the model's context by itself. Those of widely
-/// used servers have up to 80 kB.
+/// Largest accepted definition, in bytes of its JSON: a larger one would fill the model's context. Those of
+/// widely used servers have up to 80 kB.
 pub const DEFINITION_BYTES_MAX: usize = 128 * 1024;
-/// Limit of nesting in the JSON of a definition, in levels: that of a request to us. Providers refuse schemas long
-/// before that.
+/// Limit of nesting in the JSON of a definition, in levels: the same as for a request to us. Providers refuse
+/// schemas long before that.
 pub const DEFINITION_DEPTH_MAX: usize = 64;
 /// Hex digits that tell apart names which had to be changed.
 const SUFFIX_DIGITS: usize = 8;
@@ -68,8 +69,8 @@ pub(crate) fn parse_definition(
     Ok(McpToolDefinition { spec, pin })
 }
 
-/// `server.method`. A method that cannot be one is changed, and gets a suffix made from what it was, so that no two
-/// become one.
+/// Name `server.method`. An invalid method is changed, and gets a suffix made from the original, so that no
+/// two become one.
 pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
     let room = TOOL_NAME_BYTES_MAX - server.len() - 1;
     // Two names that look the same are not.
@@ -89,8 +90,8 @@ pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
     ToolName::from(format!("{server}.{method}_{}", &hash.as_str()[..SUFFIX_DIGITS]))
 }
 
-/// Annotations are hints, not proof: of a server that is not trusted they change nothing.
-/// Defaults of absent hints: not read-only, destructive, not idempotent, open world (MCP 2025-11-25 `ToolAnnotations`).
+/// Annotations are hints, not proof: those of an untrusted server change nothing. Defaults of absent hints:
+/// not read-only, destructive, not idempotent, open world (MCP 2025-11-25 `ToolAnnotations`).
 fn effect_from_hints(trusted: bool, hints: Option<&ToolAnnotations>) -> Effect {
     let Some(hints) = hints.filter(|_| trusted) else { return Effect::External };
     if hints.read_only_hint == Some(true) {
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_title_is_the_first_that_is_given() {
+    fn title_falls_back_to_annotation_then_name() {
         let title = |value| of(value).spec.title;
         let with = |more: Value| {
             let mut value = json!({"name": "read", "inputSchema": {"type": "object"}});
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn every_name_becomes_one_that_can_be_registered_and_no_two_become_one() {
+    fn tool_names_are_registrable_and_distinct() {
         let long = "x".repeat(300);
         let longer = "x".repeat(301);
         let names = [
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_without_a_type_is_one_of_an_object() {
+    fn schema_without_type_becomes_an_object_schema() {
         assert_eq!(of(json!({"name": "now", "inputSchema": {}})).spec.parameters, json!({"type": "object"}));
         let own = json!({"type": "string"});
         assert_eq!(
@@ -203,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_has_a_largest_size() {
+    fn definition_size_is_limited() {
         let with = |size: usize| {
             let tool =
                 json!({"name": "read", "description": "x".repeat(size), "inputSchema": {"type": "object"}});
@@ -214,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_has_a_largest_depth() {
+    fn definition_depth_is_limited() {
         let with = |levels: usize| {
             // The tool and its schema are two, and the innermost is one.
             let inner = (0..levels - 3).fold(json!({}), |inner, _| json!({"items": inner}));

@@ -3,7 +3,7 @@
 /// Limit of nesting in the JSON of a message. The parser after it stops at 128, and gives up the whole message.
 pub const MESSAGE_DEPTH_MAX: usize = 100;
 
-/// Nesting depth of the JSON. Does not recurse, whatever it is given.
+/// Nesting depth of the JSON. Not recursive, for any input.
 pub(crate) fn depth(json: &[u8]) -> usize {
     let (mut nesting, mut deepest) = (NestingTracker::default(), 0);
     for byte in json {
@@ -13,7 +13,7 @@ pub(crate) fn depth(json: &[u8]) -> usize {
     deepest
 }
 
-/// The JSON with `null` for everything that nests deeper; `None` = nothing does.
+/// The JSON with `null` for everything that nests deeper; `None` = nothing nests deeper.
 pub(crate) fn truncate_below(json: &[u8], depth_max: usize) -> Option<Vec<u8>> {
     if depth(json) <= depth_max {
         return None;
@@ -31,7 +31,7 @@ pub(crate) fn truncate_below(json: &[u8], depth_max: usize) -> Option<Vec<u8>> {
     Some(cut)
 }
 
-/// Where in a JSON text one is.
+/// Nesting level while reading a JSON text.
 #[derive(Default)]
 struct NestingTracker {
     depth: usize,
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn depth_is_counted_outside_texts_and_without_recursion() {
+    fn depth_ignores_strings_and_does_not_recurse() {
         for (text, expected) in [
             ("1", 0),
             ("{}", 1),

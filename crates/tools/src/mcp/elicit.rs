@@ -1,11 +1,12 @@
-//! A question of a server to a person, and the answer: what the server gets fits the form that it sent, or is a no.
+//! A question of a server to a person, and the answer: it fits the form that the server sent, or is a
+//! refusal.
 
 use crate::context::ToolContext;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
 use throughline_engine::{ToolAnswer, ToolQuestion};
 
-/// Puts a question to the viewer of the call. Nobody there, a form that cannot be read, or an address that is none for a
-/// browser: no answer.
+/// Passes a question to the viewer of the call. Without a viewer, with an invalid form, or with an address
+/// that a browser cannot open: no answer.
 pub(crate) async fn ask(server: &str, context: &ToolContext, question: ElicitRequestParams) -> ElicitResult {
     let Some(question) = to_tool_question(server, question) else {
         return ElicitResult::new(ElicitationAction::Decline);
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_is_asked_in_the_name_of_its_server() {
+    fn form_elicitation_names_its_server() {
         let schema: Value = json!({"type": "object", "properties": {"name": {"type": "string"}}});
         let question = json!({"mode": "form", "message": "Who are you?", "requestedSchema": schema});
         let asked = to_tool_question("files", serde_json::from_value(question).unwrap()).unwrap();
@@ -69,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn only_addresses_for_a_browser_are_shown() {
+    fn url_elicitation_allows_only_https_and_loopback_http() {
         for good in
             ["https://example.com/in", "http://localhost:8080/in", "http://127.0.0.1/in", "http://[::1]/in"]
         {

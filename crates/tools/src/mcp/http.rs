@@ -28,7 +28,7 @@ use std::time::Duration;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Redirects that are followed, all of them to the same origin.
 const REDIRECTS_MAX: usize = 3;
-/// Attempts to go on with a stream that broke, the first after a second.
+/// Attempts to resume a broken stream, the first after a second.
 const STREAM_ATTEMPTS_MAX: usize = 8;
 /// Longest pause between them.
 const STREAM_PAUSE_MAX: Duration = Duration::from_secs(15);
@@ -49,7 +49,7 @@ pub(crate) fn build_transport(
         value.set_sensitive(true);
         headers.insert(header, value);
     }
-    // reqwest panics without a provider. Whoever has installed one, keeps it.
+    // reqwest panics without a provider. An installed one stays.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
@@ -88,7 +88,7 @@ fn same_origin_only(attempt: redirect::Attempt<'_>) -> redirect::Action {
     attempt.follow()
 }
 
-/// The fate of the message of a failed POST: not sent, answered by a status, or lost.
+/// Classifies a failed POST: not sent, answered by a status, or lost.
 pub(super) fn failure_of_post(error: &StreamError) -> CallFailure {
     match error {
         StreamableHttpError::Client(client) => match client.status() {
@@ -106,8 +106,8 @@ pub(super) fn failure_of_post(error: &StreamError) -> CallFailure {
         StreamableHttpError::UnexpectedServerResponse(answer) if !answer.starts_with("HTTP 4") => {
             CallFailure::Lost(error_chain(error))
         }
-        // A status of the server's own is its answer. After a 404 the SDK begins a new session and sends the message once
-        // more: nobody has acted on it.
+        // A status of the server is its answer. After a 404 the SDK begins a new session and sends the
+        // message again: the first one was not acted on.
         StreamableHttpError::HttpStatus(_)
         | StreamableHttpError::UnexpectedServerResponse(_)
         | StreamableHttpError::SessionExpired
@@ -119,7 +119,7 @@ pub(super) fn failure_of_post(error: &StreamError) -> CallFailure {
     }
 }
 
-/// The client: sends and receives as the SDK's own does, and reads what the server answers before the SDK does.
+/// HTTP client: sends and receives like the SDK's, but reads the server's answers before the SDK does.
 #[derive(Clone)]
 pub(crate) struct LenientClient {
     client: Client,
@@ -154,7 +154,7 @@ impl LenientClient {
             let data = event.data.take().filter(|_| is_message);
             let messages = data.map_or_else(Vec::new, |data| reader.read(data.as_bytes(), &origin));
             let mut texts = messages.iter().filter_map(|message| serde_json::to_string(message).ok());
-            // An event without data still moves the place from which a broken stream goes on.
+            // An event without data still advances the position from which a broken stream is resumed.
             event.data = texts.next();
             let more = texts.map(|text| Ok(Sse::default().data(text)));
             std::iter::once(Ok(event)).chain(more).collect()
@@ -162,7 +162,7 @@ impl LenientClient {
         events.flat_map(move |event| stream::iter(read(event))).boxed()
     }
 
-    /// An answer that came, and that nobody can read, is the failure of its call and of nothing else.
+    /// An unreadable answer is the failure of its call and of no other.
     fn unreadable_answer(
         &self,
         error: StreamError,

@@ -15,7 +15,7 @@ use throughline_wire::ToolName;
 
 /// Most tools that are taken of a server. More would not fit into a model's context.
 pub const TOOLS_MAX: usize = 500;
-/// Most pages of a list that are asked for.
+/// Most pages of a list that are requested.
 pub const PAGES_MAX: usize = 100;
 /// Most faults of definitions in a list that are reported. People read them.
 pub const FAULTS_MAX: usize = 50;
@@ -34,7 +34,7 @@ impl TaskOnly {
         self.names().contains(name)
     }
 
-    /// Takes note of what a list says about a tool.
+    /// Records what a list declares about a tool.
     pub(crate) fn note(&self, name: &str, is_required: bool) {
         if is_required {
             self.names().insert(name.to_owned());
@@ -44,7 +44,7 @@ impl TaskOnly {
     }
 }
 
-/// The tools of a server, by name, and the problems of those that cannot be taken.
+/// The tools of a server, by name, and the problems of those that were refused.
 #[derive(Debug, Default)]
 pub(crate) struct ToolListing {
     pub(crate) tools: Vec<McpToolDefinition>,
@@ -140,7 +140,7 @@ impl ToolPages {
     }
 }
 
-/// Those of the tools that can be called and are wanted.
+/// Selects the tools that can be called and are wanted.
 fn select_tools(
     server: &str,
     settings: &McpServer,
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_are_in_order_and_only_those_that_are_wanted() {
+    fn tools_are_sorted_and_filtered_by_settings() {
         let all = McpServer::default();
         let listing = select_tools("files", &all, offered(&["write", "read", "list"]), &TaskOnly::default());
         assert_eq!(names(&listing), ["files.list", "files.read", "files.write"]);
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn what_runs_as_a_task_only_is_left_out() {
+    fn task_only_tools_are_left_out() {
         let task_only = TaskOnly::default();
         task_only.note("research", true);
         let take =
@@ -216,7 +216,8 @@ mod tests {
         assert_eq!(take(), ["all.echo", "all.research"]);
     }
 
-    /// Pages of names with the cursor of the next one: the pages that are asked for, the tools, and the problem.
+    /// Pages of names with the cursor of the next one: the number of requested pages, the tools, and the
+    /// problem.
     fn check(pages: &[(&[&str], Option<&str>)], asked: usize, tools: &[&str], problem: Option<&str>) {
         let mut taken = ToolPages::default();
         for (names, next) in pages {

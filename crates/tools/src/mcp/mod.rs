@@ -1,11 +1,11 @@
 //! Tools of servers that speak the [Model Context Protocol](https://modelcontextprotocol.io), 2026-07-28 and 2025-11-25,
 //! started as programs or reached over HTTP.
 //!
-//! A server is a [`ToolSource`](crate::ToolSource): it starts in the background, and a tool of it is a tool like any other. Its
-//! words are data: names are changed until they are legal, descriptions reach models in definitions and people on the
-//! screen and are read by nothing in between, hints about effects count only where the settings say so, and a definition
-//! that changes is switched off until somebody has agreed to it ([`PinStore`]). Sampling and roots are off; a question to a
-//! person goes to the viewer of the call.
+//! A server is a [`ToolSource`](crate::ToolSource): it starts in the background, and its tools are tools like
+//! any other. Its texts are data: names are changed until they are legal, descriptions reach models in
+//! definitions and people on the screen and are not interpreted in between, hints about effects count only
+//! where the settings allow it, and a changed definition is switched off until a person has approved it
+//! ([`PinStore`]). Sampling and roots are off; a question to a person goes to the viewer of the call.
 //!
 //! The official SDK speaks the protocol; none of its types leaves this module.
 

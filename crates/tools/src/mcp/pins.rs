@@ -1,8 +1,8 @@
-//! Definitions as they were when a person last agreed to them: a server that changes one gets it switched off until
-//! somebody has read the difference.
+//! Approved definitions: when a server changes one, the tool is switched off until a person has approved the
+//! difference.
 //!
-//! The file is for several programs at once: every change is read, made and written under a lock, and replaced whole.
-//! Never holds a secret: no values of variables, no headers.
+//! Several programs can share the file: every change is read, made and written under a lock, and the file is
+//! replaced whole. Never holds a secret: no values of variables, no headers.
 
 use crate::private_file::{PrivateFile, PrivateFileError, VersionedDocument};
 use serde::{Deserialize, Serialize};
@@ -13,20 +13,20 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 
-/// Largest file that is read, in bytes: what is larger was not written by us.
+/// Largest file that is read, in bytes: a larger one was not written by this program.
 pub const PIN_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Everything that a server says about a tool, and which server: what a fingerprint is made of.
+/// Everything that a server declares about a tool, and the server itself: the input of a fingerprint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PinnedDefinition {
     /// The server's command line, or its URL.
     pub server: Vec<String>,
     /// The tool as its server calls it.
     pub tool: String,
-    /// For people.
+    /// Title, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// For the model.
+    /// Description, for the model.
     pub description: String,
     /// Schema of the arguments.
     pub parameters: Value,
@@ -39,7 +39,7 @@ pub struct PinnedDefinition {
 }
 
 impl PinnedDefinition {
-    /// BLAKE3 over all of it, in hex. The order of keys says nothing.
+    /// BLAKE3 hash of the definition, in hex. The order of keys has no effect.
     pub fn fingerprint(&self) -> String {
         let document = serde_json::to_value(self).map(crate::registry::canonicalize).unwrap_or_default();
         blake3::hash(document.to_string().as_bytes()).to_hex().to_string()
@@ -49,7 +49,7 @@ impl PinnedDefinition {
 /// A tool whose definition is not the one that was agreed to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DefinitionChange {
-    /// `server.method`.
+    /// Name of the tool, `server.method`.
     pub name: String,
     /// The approved definition.
     pub before: PinnedDefinition,
@@ -81,9 +81,9 @@ impl DefinitionChange {
 /// Result of comparing a definition with its pin.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PinComparison {
-    /// It is as agreed, or was seen for the first time and is pinned now.
+    /// The definition equals the approved one, or was seen for the first time and is pinned now.
     Agreed,
-    /// It is another one: the tool stays off.
+    /// The definition has changed: the tool stays off.
     Changed(Box<DefinitionChange>),
 }
 
@@ -104,9 +104,9 @@ struct PinStoreInner {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 struct PinDocument {
     v: u32,
-    /// By `server.method`.
+    /// Approved definitions by `server.method`.
     pins: BTreeMap<String, PinnedDefinition>,
-    /// Changed definitions that nobody has agreed to yet.
+    /// Changed definitions that have not been approved yet.
     #[serde(default)]
     #[serde(rename = "waiting")]
     pending: BTreeMap<String, PinnedDefinition>,
@@ -126,33 +126,33 @@ impl VersionedDocument for PinDocument {
     }
 }
 
-/// Why pins cannot be read or written.
+/// Error of reading or writing pins.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PinsError {
-    /// The file system says no.
+    /// Error of the file system.
     #[error("{}: {error}", path.display())]
     File {
         /// Path of the file.
         path: PathBuf,
-        /// Why.
+        /// Error of the file system.
         #[source]
         error: io::Error,
     },
-    /// It is not a file of pins, or one of a later version.
+    /// The file has another format, or that of a later version.
     #[error("{}: not a file of pinned definitions: {problem}", path.display())]
     Format {
         /// Path of the file.
         path: PathBuf,
-        /// The problem.
+        /// Problem with the content.
         problem: String,
     },
-    /// There is no change of this name to agree to.
+    /// No change with this name waits for an approval.
     #[error("no changed definition of `{name}` is waiting")]
     NotPending {
-        /// The name.
+        /// Name of the tool.
         name: String,
-        /// Those that are.
+        /// Names that wait for an approval.
         pending: Vec<String>,
     },
 }
@@ -173,9 +173,9 @@ impl PinStore {
         Self { inner: Arc::new(PinStoreInner { file, memory, approvals: watch::Sender::new(0) }) }
     }
 
-    /// Compares what a server says now with its pins. A tool that is seen for the first time is pinned; one that is
-    /// as agreed again waits no longer. Verdicts are in the order of `now`, which are pairs of `server.method` and
-    /// definition. Blocks its thread for the file.
+    /// Compares the present definitions of a server with its pins. A tool that is seen for the first time is
+    /// pinned; one that equals its pin again no longer waits for an approval. Results are in the order of
+    /// `now`, which has pairs of `server.method` and definition. Blocks its thread for the file.
     ///
     /// # Errors
     /// The pins cannot be read or written: nothing may be offered then.
@@ -206,9 +206,10 @@ impl PinStore {
         })
     }
 
-    /// Everything that waits for somebody's agreement, by name. Blocks its thread for the file.
+    /// All changes that wait for an approval, by name. Blocks its thread for the file.
     ///
     /// # Errors
+    ///
     /// The file cannot be read.
     pub fn pending_changes(&self) -> Result<Vec<DefinitionChange>, PinsError> {
         let document = self.read()?;
@@ -219,11 +220,11 @@ impl PinStore {
         Ok(changed.collect())
     }
 
-    /// Agrees to the definition that waits under this name. What a server says by then is compared with it, so nothing
-    /// that nobody has read comes in with it. Blocks its thread for the file.
+    /// Approves the definition that waits under this name. The server's present definition is then compared
+    /// with it, so an unread one cannot slip in. Blocks its thread for the file.
     ///
     /// # Errors
-    /// Nothing waits under this name, or the file cannot be written.
+    /// No change waits under this name, or the file cannot be written.
     pub fn approve(&self, name: &str) -> Result<DefinitionChange, PinsError> {
         let approved = self.update(|document| {
             let Some(after) = document.pending.remove(name) else {
@@ -370,7 +371,7 @@ mod tests {
 
     // One server could otherwise turn all others off, for good.
     #[test]
-    fn a_server_whose_definitions_do_not_fit_is_refused_and_the_pins_of_others_stay() {
+    fn oversized_definitions_are_refused_and_other_pins_stay() {
         let folder = tempfile::tempdir().unwrap();
         let pins = PinStore::new(Some(PrivateFile::at(folder.path().join("pins.json"), 4_000)));
         assert_eq!(compare(&pins, definition("Reads a file")), PinComparison::Agreed);
@@ -380,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_first_is_pinned_and_what_changes_stays_off_until_somebody_agrees() {
+    fn changed_definition_is_refused_until_approved() {
         both(|pins| {
             assert_eq!(compare(pins, definition("Reads a file")), PinComparison::Agreed);
             assert_eq!(compare(pins, definition("Reads a file")), PinComparison::Agreed);
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_agreed_to_is_what_was_read() {
+    fn approval_does_not_cover_a_later_change() {
         both(|pins| {
             compare(pins, definition("one"));
             compare(pins, definition("two"));
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_definition_that_goes_back_waits_no_longer() {
+    fn reverted_definition_is_no_longer_pending() {
         both(|pins| {
             compare(pins, definition("one"));
             compare(pins, definition("two"));
@@ -421,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn every_part_of_a_definition_and_the_server_itself_count() {
+    fn fingerprint_covers_every_field_and_the_server() {
         let base = definition("one");
         let edits: [fn(&mut PinnedDefinition); 6] = [
             |pinned| pinned.server[1] = "/".into(),
@@ -442,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn the_difference_can_be_read() {
+    fn diff_shows_changed_description_and_arguments() {
         let mut now = definition("Reads a file.\nThen mails it to mallory.");
         now.parameters["properties"]["to"] = json!({"type": "string"});
         let before = definition("Reads a file.");
@@ -456,7 +457,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_shown_around_its_differences() {
+    fn diff_shows_only_lines_near_changes() {
         let lines = |changed: &str| {
             (0..40)
                 .map(|n| if n == 20 { changed.to_owned() } else { format!("line {n}") })
@@ -468,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn two_programs_share_a_file_that_only_its_owner_can_read() {
+    fn pin_file_is_shared_and_private() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pins.json");
         let (one, other) = (PinStore::in_file(&path), PinStore::in_file(&path));
@@ -485,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_something_else_is_an_error_and_stays_as_it_is() {
+    fn invalid_pin_file_is_an_error_and_unchanged() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("pins.json");
         for (text, expected) in [

@@ -1,6 +1,6 @@
-//! One message over HTTP, and what the server answers to it.
+//! One message over HTTP, and the server's answer to it.
 //!
-//! The rules about statuses are those of the SDK's own client, which hands on no body that it could not read.
+//! The rules about statuses are those of the SDK's client, which does not pass on a body that it cannot read.
 
 use super::http::{ExtraHeaders, SseEvents, StreamError};
 use super::lenient::{UNREADABLE_REPLY, content_looks_like_message};
@@ -29,7 +29,7 @@ pub(super) enum PostAnswer {
     Accepted,
     Body(Vec<u8>, Option<String>),
     Events(SseEvents, Option<String>),
-    /// A status that says no, with a body that may hold the error.
+    /// A status that refuses, with a body that may hold the error.
     Refused {
         status: StatusCode,
         body: Vec<u8>,
@@ -50,7 +50,7 @@ pub(super) struct OutgoingPost<'a> {
 }
 
 impl OutgoingPost<'_> {
-    /// Sends it.
+    /// Sends the message.
     pub(super) async fn send(self, client: &Client) -> Result<PostAnswer, StreamError> {
         let Self { uri, message, id, session, auth, headers } = self;
         let has_session = session.is_some();
@@ -62,7 +62,7 @@ impl OutgoingPost<'_> {
         if let Some(session) = &session {
             request = request.header(SESSION_ID, session.as_ref());
         }
-        // Whoever reads of the error knows the URL, and a long one would leave no room for the cause.
+        // Readers of the error know the URL, and a long one would leave no space for the cause.
         let response = request.json(message).send().await.map_err(reqwest::Error::without_url)?;
         let status = response.status();
         if let Some(error) = refused_access(&response) {
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_event_is_measured_from_one_empty_line_to_the_next() {
+    fn event_size_is_measured_between_blank_lines() {
         for (chunks, largest) in [
             (&["data: ab\n\n", "data: c\n\n"][..], 9),
             (&["data: ab\r\n\r\n", "data: c\r\n\r\n"], 9),

@@ -1,7 +1,7 @@
-//! One connection to a server: requests that always end, and what the server says in between, brought to the call that
-//! it is about.
+//! One connection to a server: requests that always end, and the server's notifications, routed to the call
+//! that they are about.
 //!
-//! Wraps every wait of the SDK in a limit of ours: a reply that is lost must not be a call that never ends.
+//! Wraps every wait of the SDK in a time limit: a lost reply must not be a call that never ends.
 
 use super::elicit;
 use super::http::failure_of_post;
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 pub const INPUT_ROUNDS_MAX: usize = 10;
 /// Time for notifying a server that a call is cancelled.
 pub const CANCEL_WAIT: Duration = Duration::from_secs(1);
-/// Pause before a call is sent again whose server only wants to be asked once more.
+/// Pause before a call is sent again to a server that only requested a retry.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// JSON-RPC code of "visit these addresses first" (2025-11-25).
 const URL_ELICITATION_REQUIRED: i32 = -32_042;
@@ -43,26 +43,26 @@ const URL_ELICITATION_REQUIRED: i32 = -32_042;
 pub(crate) struct McpSession {
     peer: Peer<RoleClient>,
     routes: Arc<CallRoutes>,
-    /// Fires when the connection is over, whichever side ended it.
+    /// Fires when the connection is over, ended by either side.
     closed: CancellationToken,
     cancel_token: Mutex<Option<RunningServiceCancellationToken>>,
     pub(crate) reader: MessageReader,
 }
 
-/// Why a request has no answer that could be used.
+/// Reason why a request has no usable answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum CallFailure {
     /// The server answered with an error.
     Refused { code: i32, message: String },
-    /// There is an answer, and it cannot be read as one to the request: the server may have acted on it.
+    /// The answer cannot be read as one to the request: the server may have acted on it.
     Protocol(String),
     /// The server does not finish without an input that it cannot get.
     Unfinished(String),
-    /// Nothing has left: there is no connection.
+    /// Nothing was sent: there is no connection.
     NotSent(String),
-    /// The server answered with a status of HTTP in place of a result, mostly before it had read the request.
+    /// The server answered with an HTTP status instead of a result, mostly before it had read the request.
     HttpStatus(String),
-    /// It was sent, at least in part, and the line broke.
+    /// The request was sent, at least in part, and the connection broke.
     Lost(String),
     /// The connection ended first.
     Disconnected,
@@ -116,13 +116,13 @@ impl McpSession {
         Some(self.peer.peer_info()?.protocol_version.clone())
     }
 
-    /// Changes whenever the server says that its tools have changed.
+    /// Changes whenever the server reports that its tools have changed.
     pub(crate) fn list_changes(&self) -> watch::Receiver<u64> {
         self.routes.list_changes.subscribe()
     }
 
-    /// In the revision without sessions such notices have to be asked for. Ends when the server or the connection ends
-    /// them; `false` = it does not send any.
+    /// Subscribes to change notifications, which the revision without sessions requires. Ends when the server
+    /// or the connection ends the subscription; `false` = the server does not support it.
     pub(crate) async fn listen_for_changes(&self) -> bool {
         let Some(info) = self.peer.peer_info() else { return false };
         let changes = info.capabilities.tools.as_ref().and_then(|tools| tools.list_changed) == Some(true);
@@ -228,7 +228,7 @@ impl McpSession {
                     return Err(CallFailure::Cancelled.into());
                 }
                 () = self.closed() => return Err(CallFailure::Disconnected.into()),
-                // Progress, or a question to a person: reckoned anew.
+                // Progress, or a question to a person: the deadline is computed again.
                 () = route.deadline_moved.notified() => {}
                 () = idle_timeout => {
                     open.cancel("no answer and no progress in time").await;
@@ -238,7 +238,7 @@ impl McpSession {
         }
     }
 
-    /// Sends a call. Whatever the server says about it finds its way from the first moment on.
+    /// Sends a call. Notifications of the server about it are routed from the first moment on.
     async fn open_call(
         &self,
         request: ClientRequest,
@@ -300,8 +300,8 @@ impl From<CallFailure> for RoundFailure {
     }
 }
 
-/// A request that is cancelled at the server if nobody waits for it any more: dropping the SDK's handle tells
-/// it nothing.
+/// A request that is cancelled at the server when it is dropped: dropping the SDK's handle sends no
+/// cancellation.
 struct OpenRequest {
     handle: Option<RequestHandle<RoleClient>>,
     id: RequestId,
@@ -432,11 +432,11 @@ pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// The calls that wait for an answer, and where what the server says about them goes.
+/// The calls that wait for an answer, and the routes for notifications about them.
 pub(crate) struct CallRoutes {
     server: String,
     secrets: SecretSet,
-    /// The newest last.
+    /// Open calls, the newest last.
     open_calls: Mutex<Vec<(RequestId, Arc<CallRoute>)>>,
     /// Held while a call is sent and not yet in `open`.
     open_lock: tokio::sync::Mutex<()>,
@@ -453,7 +453,7 @@ struct CallRoute {
 
 struct RouteState {
     last_activity: Instant,
-    /// Questions to a person that are open: time stands still.
+    /// Number of open questions to a person; the time limit is paused while there are any.
     open_questions: usize,
     progress: f64,
 }
@@ -470,7 +470,7 @@ impl CallRoute {
     }
 }
 
-/// A call that has ended hears nothing more: what comes late is dropped.
+/// Removes the route of a call that has ended: later notifications are dropped.
 struct RouteGuard {
     routes: Arc<CallRoutes>,
     id: RequestId,
@@ -496,8 +496,9 @@ impl CallRoutes {
         self.open_calls.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Over HTTP a question comes on the stream of its call. Over stdio nothing says whose it is: with several calls
-    /// open, that of the newest one is as good a guess as any, and the question names the server.
+    /// Route of a question. Over HTTP it comes on the stream of its call. Over stdio nothing identifies its
+    /// call: with several calls open, the newest one is as good a guess as any, and the question names the
+    /// server.
     fn route_of_question(&self, origin: Option<&InboundStreamOrigin>) -> Option<Arc<CallRoute>> {
         let open = self.open_calls();
         match origin {
@@ -512,7 +513,7 @@ impl CallRoutes {
     }
 }
 
-/// Hears what a server says by itself.
+/// Handles the server's notifications and requests.
 pub(crate) struct SessionHandler {
     routes: Arc<CallRoutes>,
 }
@@ -553,7 +554,7 @@ impl ClientHandler for SessionHandler {
         drop(self.routes.open_lock.lock().await);
         let Some(route) = self.routes.route_of_question(context.extensions.get::<InboundStreamOrigin>())
         else {
-            // Nobody has asked this server for anything.
+            // No call to this server is open.
             return Ok(ElicitResult::new(ElicitationAction::Decline));
         };
         let _question_guard = QuestionGuard::begin(route.clone());
@@ -571,7 +572,7 @@ impl ClientHandler for SessionHandler {
         {
             let mut state = route.state();
             state.last_activity = Instant::now();
-            // Notices are handled beside each other, and only go forward.
+            // Notifications are handled concurrently, and progress only increases.
             if progress.progress < state.progress {
                 return;
             }
@@ -592,7 +593,7 @@ impl ClientHandler for SessionHandler {
     }
 }
 
-/// A person is being asked; the server has time.
+/// Pauses the time limit while a person is asked.
 struct QuestionGuard(Arc<CallRoute>);
 
 impl QuestionGuard {

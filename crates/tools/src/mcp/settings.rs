@@ -1,6 +1,6 @@
 //! Settings of `[mcp.NAME]`, and their errors before anything is started.
 //!
-//! Never reads the environment by itself, never starts or connects anything.
+//! Never reads the environment directly, never starts or connects anything.
 
 use crate::process::{ProcessLimits, SandboxSettings, SpawnContext};
 #[cfg(feature = "mcp")]
@@ -34,8 +34,8 @@ pub struct McpServer {
     pub command: Vec<String>,
     /// Environment variables that the program gets. `"$NAME"` takes the value of ours.
     pub env: BTreeMap<String, String>,
-    /// Names of further variables of ours that the program may see. Without it, it sees what a program needs to run
-    /// (`PATH`, `HOME`, `LANG`, …) and no secrets.
+    /// Names of further variables of ours that the program may see. Without them, it sees what a program
+    /// needs to run (`PATH`, `HOME`, `LANG`, …) and no secrets.
     pub env_allow: Vec<String>,
     /// Working directory of the program. Default: ours.
     pub cwd: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub struct McpServer {
     pub sandbox: Option<SandboxSettings>,
     /// Resources that the program may use.
     pub limits: Option<ProcessLimits>,
-    /// Where a server that runs by itself listens, `https://example.com/mcp`.
+    /// Address of a server that is not started by us, `https://example.com/mcp`.
     pub url: Option<String>,
     /// Headers of every request. `"$NAME"` takes the value of an environment variable.
     pub headers: BTreeMap<String, String>,
@@ -61,7 +61,7 @@ pub struct McpServer {
     pub start_timeout_ms: u64,
     /// The tools to take, as the server calls them. Default: all.
     pub tools: Option<Vec<String>>,
-    /// Default true.
+    /// True if the server is used. Default true.
     pub enabled: bool,
 }
 
@@ -95,10 +95,10 @@ pub enum ProtocolEra {
     #[default]
     #[serde(rename = "auto")]
     Auto,
-    /// No handshake: each request says who asks.
+    /// Revision without a handshake: each request identifies its client.
     #[serde(rename = "2026-07-28")]
     V2026_07_28,
-    /// `initialize` and sessions.
+    /// Revision with `initialize` and sessions.
     #[serde(rename = "2025-11-25")]
     V2025_11_25,
 }
@@ -126,7 +126,8 @@ impl McpServer {
     /// Checks everything that can be checked without starting it.
     ///
     /// # Errors
-    /// The first thing that is wrong, with the key it is at.
+    ///
+    /// The first problem, with its key.
     pub fn check(&self, name: &str) -> Result<(), McpSettingError> {
         check_name(name)?;
         self.endpoint(name)?;
@@ -240,8 +241,8 @@ impl McpServer {
 }
 
 impl McpServer {
-    /// Values that nobody may see, as far as they are known: those taken from variables, all headers, and what is named
-    /// like a secret.
+    /// Values that must be redacted, as far as they are known: those taken from variables, all headers, and
+    /// those with the name of a secret.
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let is_secret = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
         let named = self.env.iter().filter(is_secret);
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named_with_its_key() {
+    fn invalid_setting_is_named_with_its_key() {
         let of = |edit: fn(&mut McpServer), base: McpServer| {
             let mut server = base;
             edit(&mut server);
@@ -381,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_a_group() {
+    fn server_name_must_be_a_valid_group() {
         for good in ["files", "my-server", "A_1"] {
             assert_eq!(program().check(good), Ok(()), "{good}");
         }

@@ -31,7 +31,8 @@ pub struct McpLimits {
     pub restart_after: Duration,
     /// Longest pause. Default 60 s.
     pub restart_after_max: Duration,
-    /// A server that was there for so long has been well: the pauses begin anew. Default 60 s.
+    /// Duration of a connection after which the server counts as stable: the pauses between reconnects start
+    /// over. Default 60 s.
     pub stable_after: Duration,
     /// Pause after "my tools have changed" before they are listed: such notices come in bursts. Default 300 ms.
     pub list_debounce: Duration,
@@ -92,10 +93,11 @@ impl fmt::Debug for McpSource {
 pub(crate) struct McpServerHandle {
     pub(crate) name: String,
     pub(crate) settings: McpServer,
-    /// Taken out of everything that the server says, but for its definitions, which are shown as they are.
+    /// Secrets that are removed from everything that the server sends, except for its definitions, which are
+    /// shown unchanged.
     pub(crate) secrets: SecretSet,
     session: watch::Sender<Option<Arc<McpSession>>>,
-    /// Why there is no session, in a sentence.
+    /// Reason why there is no session, in a sentence.
     state: Mutex<String>,
     /// Problems found in the behavior of tools, by tool.
     tool_problems: Mutex<BTreeMap<ToolName, String>>,
@@ -123,7 +125,8 @@ impl McpServerHandle {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Something went wrong that may mean that the server is not well: it is asked for its tools.
+    /// Requests a check of the server's health after an error that may mean that it is broken: the runner
+    /// lists its tools.
     pub(crate) fn request_check(&self) {
         self.check_requested.notify_one();
     }
@@ -181,7 +184,7 @@ impl McpSource {
         })
     }
 
-    /// With other limits.
+    /// Sets other limits.
     #[must_use]
     pub fn limits(mut self, limits: McpLimits) -> Self {
         self.limits = limits;
@@ -238,7 +241,7 @@ struct ServerRunner {
     stop: CancellationToken,
 }
 
-/// Why a connection that was there is no more.
+/// Reason why a connection ended.
 enum ConnectionEnd {
     Stopped,
     Ended(String),
@@ -320,7 +323,7 @@ impl ServerRunner {
         let listening = async {
             let mut pause = self.limits.restart_after;
             while session.listen_for_changes().await {
-                // Ended by the server: what happened meanwhile is in the next list.
+                // Ended by the server: changes in the meantime are in the next list.
                 sleep(pause).await;
                 pause = (pause * 2).min(self.limits.restart_after_max);
                 self.server.request_check();
@@ -442,14 +445,15 @@ impl ServerRunner {
         }
     }
 
-    /// It could not be started: nothing of it can be called.
+    /// Reports that the server could not be started: none of its tools can be called.
     fn report_connect_failure(&self, failure: ConnectFailure, pause: Duration) {
         let message = format!("{}; tried again in {}", failure.message, format_duration(pause));
         self.server.set_session(None, failure.message);
         self.reporter.set_state(Vec::new(), vec![self.server.source_fault(None, message, failure.remedy)]);
     }
 
-    /// It was there: its tools stay, and calls wait a moment for it, since it will probably be back by then.
+    /// Reports a lost connection: its tools stay, and calls wait a moment, since the server will probably be
+    /// back by then.
     fn report_disconnect(&self, how: String, pause: Duration) {
         let message = format!("{how}; started again in {}", format_duration(pause));
         self.server.set_session(None, how);

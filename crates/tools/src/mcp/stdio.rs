@@ -21,7 +21,7 @@ const MESSAGES_QUEUED_MAX: usize = 16;
 
 /// A program's standard input and output as a connection of the SDK.
 pub(crate) struct StdioTransport<W: AsyncWrite> {
-    /// Writes only.
+    /// Writing half only.
     writer: AsyncRwTransport<RoleClient, Empty, W>,
     messages: mpsc::Receiver<ServerJsonRpcMessage>,
     reader: MessageReader,
@@ -48,7 +48,7 @@ impl<W: AsyncWrite + Send + Unpin + 'static> Transport<RoleClient> for StdioTran
         &mut self,
         message: ClientJsonRpcMessage,
     ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
-        // A reply cannot come before it is known that there is a request.
+        // Registered before sending: a reply must not arrive for an unknown request.
         self.reader.sent(&message);
         self.writer.send(message)
     }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reply_that_is_too_long_fails_its_call_and_nothing_else() {
+    async fn oversized_reply_fails_only_its_own_call() {
         let shapes = [
             (r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":""#, r#""}]}}"#, Some(7)),
             (
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reply_is_a_whole_line() {
+    async fn reply_must_be_a_complete_line() {
         let output = b"{\"id\":1,\"result\":{}}\nnot json \xff\n\r\n{\"id\":2,\"result\":{}}\r\n{\"id\":3,\"result\":{}}";
         check(&[1, 2, 3], output.to_vec(), &[(1, ""), (2, "")]).await;
     }

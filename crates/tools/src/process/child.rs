@@ -1,4 +1,4 @@
-//! A child that runs, and how it ends: always with everything that it started.
+//! A running child process, and its end: always together with everything that it started.
 
 use super::control_groups::ProgramGroup;
 use super::program::ProgramSpec;
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 
-/// Why a child did not start.
+/// Error of a child that did not start.
 #[derive(Debug, thiserror::Error)]
 #[error("{what}: {error}")]
 pub struct StartError {
@@ -27,27 +27,28 @@ pub struct StartError {
 /// End of a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChildExit {
-    /// Its exit code, if it ended by itself. 125 with a line on stderr = the helper could not start it.
+    /// Exit code, if the child ended without a signal. 125 with a line on stderr = the helper could not start
+    /// it.
     pub code: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
 }
 
 impl ChildExit {
-    /// Exit code 0.
+    /// True for exit code 0.
     pub fn is_success(self) -> bool {
         self.code == Some(0)
     }
 }
 
-/// A child. Dropping it kills it with everything that it started.
+/// A child process. Dropping it kills it with everything that it started.
 #[derive(Debug)]
 pub struct ChildProcess {
-    /// Where it reads; dropping it is the end of its input.
+    /// Standard input; dropping it closes it.
     pub stdin: Option<ChildStdin>,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Option<ChildStdout>,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: Option<ChildStderr>,
     child: Child,
     #[cfg_attr(not(unix), allow(dead_code, reason = "programs are supervised on Unix only"))]
@@ -56,7 +57,7 @@ pub struct ChildProcess {
     supervision: Supervision,
     group: Option<ProgramGroup>,
     exit: Option<ChildExit>,
-    /// Last, so that it is removed after the processes have been asked to end.
+    /// Last field, so that the folder is removed after the processes have been asked to end.
     _private: tempfile::TempDir,
 }
 
@@ -69,18 +70,18 @@ enum Supervision {
     Unsupervised,
 }
 
-/// Time to wait for the end beyond the grace. Killing is not given up then: the rest is still being killed, and only
-/// nobody waits for it any more.
+/// Time to wait for the end beyond the grace. Killing continues after it; only the wait ends.
 const KILL_WAIT: Duration = Duration::from_secs(3);
 /// Interval of wake-ups for a supervisor that is waited for: the processes that it kills may stop it with SIGSTOP.
 const WAKE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl ProgramSpec {
-    /// Starts a child with pipes for input, output and complaints. Needs a tokio runtime.
+    /// Starts a child with pipes for input, output and errors. Needs a tokio runtime.
     ///
     /// # Errors
-    /// The system refuses. A program that is there and cannot be run after all (a script whose interpreter is missing)
-    /// ends with code 125 and says so on stderr.
+    ///
+    /// The system refuses. A program that exists but cannot be run (a script whose interpreter is missing)
+    /// ends with code 125 and a line on stderr.
     pub fn start(&self) -> Result<ChildProcess, StartError> {
         let failed = |what: &str| {
             let what = what.to_owned();
@@ -195,11 +196,13 @@ impl ChildProcess {
         self.record_exit(status).await
     }
 
-    /// Asks it to end (SIGTERM), and kills it after the grace. At the return nothing of it runs any more.
+    /// Asks the child to end (SIGTERM), and kills it after the grace. When this returns, no process of it
+    /// runs any more.
     ///
     /// # Errors
-    /// The system does not say how it ended, or not everything that it started has ended yet: the kind is
-    /// [`TimedOut`](io::ErrorKind::TimedOut), and it is still being killed.
+    ///
+    /// The system does not report how the child ended, or not every process that it started has ended yet:
+    /// the kind is [`TimedOut`](io::ErrorKind::TimedOut), and killing continues.
     pub async fn stop(&mut self) -> io::Result<ChildExit> {
         if let Some(exit) = self.exit {
             return Ok(exit);
@@ -233,7 +236,7 @@ impl ChildProcess {
     /// The one we know has ended; its remaining descendants follow.
     async fn record_exit(&mut self, status: ExitStatus) -> io::Result<ChildExit> {
         let exit = self.exit_from_status(status);
-        // A supervisor that ended by itself has seen to everything. One that was killed has not.
+        // A supervisor that exited normally has ended all processes. One that was killed has not.
         if self.supervision == Supervision::Unsupervised || status.code().is_none() {
             if let Some(group) = &self.group {
                 group.kill();
@@ -280,7 +283,7 @@ impl ChildProcess {
     #[cfg(unix)]
     fn request_stop(&self) {
         let Some(pid) = self.pid() else { return };
-        // It may have ended in this moment, which is what is wanted.
+        // The process may just have ended, which is fine.
         let _ = match self.supervision {
             Supervision::Supervised => signal_supervisor(pid, Signal::TERM),
             Supervision::Unsupervised => kill_process_group(pid, Signal::TERM),
@@ -318,19 +321,19 @@ fn still_running_error() -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, what)
 }
 
-/// Ends what carries the mark on a thread of its own, which lives until nothing is left.
+/// Ends every process with the mark on a separate thread, which runs until none is left.
 #[cfg(unix)]
 fn kill_marked_in_background(mark: String) -> io::Result<tokio::sync::oneshot::Receiver<()>> {
     let (done, waiting) = tokio::sync::oneshot::channel();
     std::thread::Builder::new().name("kill-marked".into()).spawn(move || {
         sweep::kill_marked(&mark);
-        // Whoever waited may have had no more time.
+        // The caller may have stopped waiting.
         let _ = done.send(());
     })?;
     Ok(waiting)
 }
 
-/// A child may have stopped its supervisor (SIGSTOP), which hears nothing then.
+/// A child may have stopped its supervisor (SIGSTOP), which then receives no other signal.
 #[cfg(unix)]
 fn signal_supervisor(pid: Pid, signal: Signal) -> rustix::io::Result<()> {
     kill_process(pid, signal)?;
@@ -344,14 +347,14 @@ impl Drop for ChildProcess {
         }
         #[cfg(unix)]
         match (self.pid(), self.supervision) {
-            // It kills at once, and does not need us for it.
+            // The supervisor kills immediately, and does not need this process for it.
             (Some(pid), Supervision::Supervised) => drop(signal_supervisor(pid, Signal::USR1)),
             (pid, Supervision::Unsupervised) => {
                 if let Some(pid) = pid {
                     let _ = kill_process_group(pid, Signal::KILL);
                 }
                 if kill_marked_in_background(self.mark.clone()).is_err() {
-                    // Nobody else can do it.
+                    // There is no supervisor to do it.
                     sweep::kill_marked(&self.mark);
                 }
             }

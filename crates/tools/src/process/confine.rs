@@ -27,7 +27,7 @@ use std::process::{Command, ExitCode};
 /// The ABI that this code was written and tested for. The additional denials of a newer kernel are not known here.
 const ABI_USED: ABI = ABI::V6;
 
-/// Read besides what the settings name: without these no program starts.
+/// Paths that are readable besides those of the settings: without these no program starts.
 const SYSTEM_PATHS: [&str; 16] = [
     "/bin",
     "/sbin",
@@ -49,7 +49,7 @@ const SYSTEM_PATHS: [&str; 16] = [
 /// Files that are not data.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// Becomes the program, or says why not.
+/// Executes the program, or returns the error.
 pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
     let (request, program) = match SuperviseRequest::parse(arguments) {
         Ok(read) => read,
@@ -78,8 +78,8 @@ pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
     if let Some(Err(error)) = request.user.as_ref().map(become_user) {
         return exit_failed(format_args!("it cannot become the user that it is to run as: {error}"));
     }
-    // Whoever becomes another user loses it. The supervisor has one thread, so that its end and that of the thread are the
-    // same.
+    // A change of user clears this setting. The supervisor has one thread, so that its end and that of the
+    // thread are the same.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
     if getppid() != supervisor {
         return exit_failed("the supervisor has exited");
@@ -110,7 +110,7 @@ fn drop_capabilities() {
     for capability in [
         CapabilitySet::SYS_ADMIN,
         CapabilitySet::SYS_PTRACE,
-        // Opens `/proc/PID/environ` of any process, ours and its secrets among them, whatever Landlock says.
+        // Opens `/proc/PID/environ` of any process, including ours with its secrets, in spite of Landlock.
         CapabilitySet::PERFMON,
         CapabilitySet::SYS_RESOURCE,
         CapabilitySet::SYS_MODULE,
@@ -133,18 +133,22 @@ fn set_rlimits(limits: &ProcessLimits, user: Uid) {
     let _ = setrlimit(Resource::Fsize, hard_limit(limits.file_bytes_max));
     let _ = setrlimit(Resource::Nofile, hard_limit(limits.open_files_max));
     if let Some(running) = running {
-        // It counts everything that the user runs, in other containers, too. Where that cannot be seen, all that runs is a bound.
+        // The limit counts every task of the user, also in other containers. Where those cannot be seen, the
+        // number of all tasks is a bound.
         let _ = setrlimit(Resource::Nproc, hard_limit(running.saturating_add(limits.processes_max)));
     }
 }
 
-/// Processes and threads of which this is the real user, as the system counts them for its limit, and those of `all` that
-/// `/proc` does not show: a container's shows its own only, and the system counts what the same user id runs in others.
+/// Processes and threads of this real user, as the system counts them for its limit, plus those of `all` that
+/// `/proc` does not show: a container's `/proc` shows only its own, while the system counts those of the same
+/// user id in other containers.
 ///
-/// Not by the owner of `/proc/PID`: that is the effective user, and root for a process that may not be dumped, as this one.
+/// Not by the owner of `/proc/PID`: that is the effective user, and root for a process that may not be
+/// dumped, like this one.
 fn user_task_count(user: Uid, all: Option<u64>) -> Option<u64> {
     let processes = std::fs::read_dir("/proc").ok()?.filter_map(|entry| Some(entry.ok()?.path()));
-    // One that has ended meanwhile has no file any more. A name in it may be cut inside a character.
+    // A process that has ended in the meantime has no file any more. A name in it may be cut inside a
+    // character.
     let statuses = processes.filter_map(|process| std::fs::read(process.join("status")).ok());
     let (of_user, seen) = statuses.fold((0, 0), |(of_user, seen), status| {
         let (real_user, tasks) = tasks_in(&String::from_utf8_lossy(&status));
@@ -162,7 +166,7 @@ fn tasks_in(status: &str) -> (Option<u32>, u64) {
 
 /// Processes and threads on this machine.
 pub(super) fn system_task_count() -> Option<u64> {
-    // `0.00 0.01 0.05 2/345 6789`: the number behind the slash.
+    // `0.00 0.01 0.05 2/345 6789`: the number after the slash.
     let loadavg = std::fs::read_to_string("/proc/loadavg").ok()?;
     loadavg.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
 }
@@ -266,7 +270,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tasks_count_for_the_real_user_of_their_process() {
+    fn tasks_are_counted_for_the_real_uid() {
         let status = |uids: &str, threads: &str| {
             format!("Name:\tx\nUmask:\t0022\nUid:\t{uids}\nGid:\t0\t0\t0\t0\nThreads:\t{threads}\n")
         };
@@ -280,10 +284,10 @@ mod tests {
         ] {
             assert_eq!(tasks_in(&status), expected, "{status}");
         }
-        // Whoever runs this test runs at least the test itself.
+        // The user has at least the process of this test.
         let visible = user_task_count(getuid(), Some(0)).unwrap();
         assert!(visible > 0);
-        // What nobody sees may be the user's.
+        // Invisible tasks may belong to the user.
         assert!(user_task_count(getuid(), Some(1 << 40)).unwrap() > 1 << 39);
     }
 }

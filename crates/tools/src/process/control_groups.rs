@@ -1,7 +1,7 @@
-//! Control groups (version 2), where somebody has delegated one to us: each program gets a group of its own in it, whose
-//! processes and memory are bounded together, and which the kernel ends at one word.
+//! Control groups (version 2), where one was delegated to us: each program gets a subgroup in which its
+//! processes and memory are bounded together, and which the kernel kills with one write.
 //!
-//! Never touches a group in which somebody else runs.
+//! Never changes a group that has other processes.
 
 use super::limits::ProcessLimits;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where we are ourselves: a group that has others in it may hold no process of its own.
+/// Subgroup of this process: a group with subgroups may hold no processes itself.
 const OWN_GROUP: &str = "throughline";
 /// In front of the names of the groups of programs.
 const PROGRAM_PREFIX: &str = "program-";
@@ -25,18 +25,20 @@ pub struct ControlGroups {
 }
 
 impl ControlGroups {
-    /// The group that this process runs in, if it is alone there.
+    /// Group of this process, if no other process is in it.
     ///
     /// # Errors
-    /// Why there is none that could be used.
+    ///
+    /// The reason why no group can be used.
     pub fn of_this_process() -> Result<Self, String> {
         Self::claim(&Self::current_folder()?)
     }
 
-    /// Where the group that this process runs in is.
+    /// Folder of the group of this process.
     ///
     /// # Errors
-    /// It is in none of version 2.
+    ///
+    /// The process is in no group of version 2.
     pub fn current_folder() -> Result<PathBuf, String> {
         let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
         let hierarchy = cgroup2_mount(&read("/proc/self/mountinfo")?)
@@ -75,11 +77,12 @@ impl ControlGroups {
         })
     }
 
-    /// Makes a group ours: `folder` is where it is, of the real hierarchy or of one that looks like it. If this process is in
-    /// it, it moves one further in.
+    /// Takes over a group: `folder` is its path in the real hierarchy or in one that looks like it. If this
+    /// process is in it, it moves to a subgroup.
     ///
     /// # Errors
-    /// It is the system's own, somebody else runs in it, or it may not be written.
+    ///
+    /// The group belongs to the system, has other processes, or cannot be written.
     pub fn claim(folder: &Path) -> Result<Self, String> {
         // Moved already, by us or by `DelegateSubgroup=` of systemd.
         let is_own = folder.file_name().is_some_and(|name| name == OWN_GROUP);
@@ -88,7 +91,7 @@ impl ControlGroups {
         let at = |name: &str| folder.join(name);
         let denied =
             |error: io::Error| format!("{} was not delegated to this user: {error}", folder.display());
-        // Whoever is in it by now is this process.
+        // The only process left in it is this one.
         if !fs::read_to_string(at("cgroup.procs")).map_err(denied)?.is_empty() {
             create_folder(&at(OWN_GROUP)).map_err(denied)?;
             fs::write(at(OWN_GROUP).join("cgroup.procs"), std::process::id().to_string()).map_err(denied)?;
@@ -106,7 +109,7 @@ impl ControlGroups {
         Ok(groups)
     }
 
-    /// Where the groups of programs are.
+    /// Folder of the programs' groups.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -170,12 +173,14 @@ impl ProgramGroup {
         fs::write(self.folder.join("cgroup.procs"), std::process::id().to_string())
     }
 
-    /// Ends everything in it, whatever it forks meanwhile. Kernels before 5.14 cannot; then it is found and killed as ever.
+    /// Kills every process in the group, including those forked in the meantime. Kernels before 5.14 cannot;
+    /// then the processes are found and killed one by one.
     pub(super) fn kill(&self) {
         let _ = fs::write(self.folder.join("cgroup.kill"), "1");
     }
 
-    /// Once nothing is left in it. What still has something in it stays, and the next server ends it.
+    /// Removes the group once it is empty. A group that still has processes stays, and the next server ends
+    /// them.
     pub(super) fn remove(&self) {
         let _ = fs::remove_dir(&self.folder);
     }
@@ -233,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delegated_group_is_claimed_and_a_program_gets_its_limits() {
+    fn delegated_cgroup_is_claimed_and_limits_are_written() {
         let own_pid = format!("{}\n", std::process::id());
         let tree = fake("cpuset cpu io memory pids\n", &own_pid);
         let groups = ControlGroups::claim(tree.path()).unwrap();
@@ -253,7 +258,7 @@ mod tests {
         fs::write(program.folder.join("memory.events"), "low 0\noom 1\noom_kill 1\n").unwrap();
         fs::write(program.folder.join("pids.events"), "max 3\n").unwrap();
         assert!(program.ran_out_of_memory() && program.ran_out_of_processes());
-        // The next server finds the same folder, itself moved already, and what was left.
+        // The next server finds the same folder, with itself in the subgroup already, and the leftovers.
         fs::write(tree.path().join("cgroup.procs"), "").unwrap();
         fs::remove_file(program.folder.join("cgroup.kill")).unwrap();
         assert_eq!(ControlGroups::claim(&tree.path().join("throughline")).unwrap(), groups);
@@ -261,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_left_alone_and_what_counts_nothing_is_said() {
+    fn claim_refuses_foreign_cgroups_and_notes_missing_controllers() {
         let tree = fake("memory pids", "1\n2\n");
         let why = ControlGroups::claim(tree.path()).unwrap_err();
         assert!(why.contains("other programs run in"), "{why}");
@@ -279,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hierarchy_of_version_2_is_found_among_others() {
+    fn cgroup2_mount_is_found_in_hybrid_hierarchies() {
         let hybrid = "40 39 0:36 / /sys/fs/cgroup/memory rw shared:9 - cgroup cgroup rw,memory\n\
                       41 39 0:37 / /sys/fs/cgroup/unified rw shared:10 - cgroup2 cgroup2 rw\n";
         assert_eq!(cgroup2_mount(hybrid), Some("/sys/fs/cgroup/unified".into()));

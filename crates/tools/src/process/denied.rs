@@ -1,4 +1,4 @@
-//! Refusals of the sandbox in a program's own words: recognized, so that the remedy can stand beside them.
+//! Refusals of the sandbox in a program's own error messages: recognized, so that the remedy can be added.
 
 use super::program::ProgramSpec;
 use super::sandbox::SandboxMode;
@@ -11,7 +11,7 @@ const PATH_QUOTES: [char; 3] = ['\'', '"', '`'];
 /// Most bytes of a message that are searched.
 const TEXT_BYTES_MAX: usize = 16 * 1024;
 
-/// The sentence that names `sandbox.write`, if the text tells of a refused path that the sandbox does not allow to write.
+/// Sentence that names `sandbox.write`, if the text reports a path that the sandbox does not allow to write.
 /// `section` is where the setting belongs.
 pub(crate) fn sandbox_remedy(text: &str, program: &ProgramSpec, section: &str) -> Option<String> {
     if program.sandbox.mode == SandboxMode::Off || program.helper.is_none() {
@@ -49,7 +49,7 @@ fn refused_path(line: &str, folder: Option<&Path>) -> Option<PathBuf> {
     path.is_absolute().then(|| normalized(&path))
 }
 
-/// Without `.` and `..`, by text alone.
+/// The path without `.` and `..`, resolved textually.
 fn normalized(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refused_path_is_found_in_the_words_of_many_programs() {
+    fn sandbox_remedy_names_the_denied_path() {
         for (text, path) in [
             ("Error: EACCES: permission denied, mkdir '/vcp/dailynote/a b'", Some("/vcp/dailynote/a b")),
             ("PermissionError: [Errno 13] Permission denied: '../../x/y.json'", Some("/vcp/x/y.json")),
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sandbox_allows_or_does_not_confine_has_another_cause() {
+    fn sandbox_remedy_is_absent_for_allowed_or_unconfined_paths() {
         let own = "EACCES: permission denied, open '/vcp/Plugin/Forum/a'";
         assert_eq!(sandbox_remedy(own, &program(SandboxMode::On), "x"), None);
         assert_eq!(sandbox_remedy("EACCES '/etc/x'", &program(SandboxMode::Off), "x"), None);

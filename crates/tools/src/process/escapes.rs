@@ -1,10 +1,10 @@
 //! A program's output as text for models and cards: without escape sequences of terminals and control characters.
 
-/// Longest sequence that ends only where it says so (a window title, a picture); beyond it, it is taken for text.
+/// Longest sequence with an explicit terminator (a window title, a picture); a longer one is taken for text.
 const SEQUENCE_BYTES_MAX: usize = 4_096;
 
-/// Takes out of bytes, which may come in any pieces, what only a terminal understands. Everything from 0x80 on passes:
-/// what is not UTF-8 is made readable by its reader. `\r\n` and `\r` become `\n`.
+/// Removes terminal control sequences from bytes that may come in any pieces. Everything from 0x80 on passes:
+/// the reader replaces invalid UTF-8. `\r\n` and `\r` become `\n`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EscapeStripper {
     state: EscapeState,
@@ -14,7 +14,7 @@ pub(crate) struct EscapeStripper {
 enum EscapeState {
     #[default]
     Text,
-    /// After a `\r`, which is a line end whatever follows.
+    /// After a `\r`, which is a line end before any byte.
     Returned,
     /// After ESC.
     Escape,
@@ -32,7 +32,7 @@ impl EscapeStripper {
         let mut rest = chunk;
         loop {
             if matches!(self.state, EscapeState::Text) {
-                // Nearly all of it, at once.
+                // Most of the input, in one step.
                 let plain = rest.iter().position(|&byte| is_control(byte)).unwrap_or(rest.len());
                 text.extend_from_slice(&rest[..plain]);
                 rest = &rest[plain..];
@@ -68,7 +68,7 @@ impl EscapeStripper {
         }
     }
 
-    /// All of a text at once.
+    /// Strips a whole text.
     pub(crate) fn strip(bytes: &[u8]) -> Vec<u8> {
         Self::default().push(bytes)
     }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_text_is_left_for_every_cut() {
+    fn escape_sequences_are_stripped_at_any_cut() {
         let long = format!("a\x1b]0;{}b", "x".repeat(SEQUENCE_BYTES_MAX + 9));
         for (written, expected) in [
             ("plain 文字\n\ttab", "plain 文字\n\ttab"),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_utf_8_passes() {
+    fn invalid_utf8_passes_through_unchanged() {
         assert_eq!(EscapeStripper::strip(b"\xff\xfe\x9b1m"), b"\xff\xfe\x9b1m");
     }
 }

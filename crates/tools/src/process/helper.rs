@@ -42,10 +42,11 @@ impl ExecHelper {
         Some(Self::new(program, [subcommand.into()]))
     }
 
-    /// Asks the helper what it can do here.
+    /// Asks the helper for the sandbox features of this machine.
     ///
     /// # Errors
-    /// It cannot be started, or is not a helper.
+    ///
+    /// The program cannot be started, or is not a helper.
     pub async fn probe(&self) -> Result<SandboxProbe, String> {
         let mut command = tokio::process::Command::new(&self.program);
         command.args(&self.arguments).arg("probe").env_clear().stdin(std::process::Stdio::null());
@@ -64,8 +65,8 @@ pub fn hide_this_process() {
     let _ = rustix::process::set_dumpable_behavior(rustix::process::DumpableBehavior::NotDumpable);
 }
 
-/// Becomes the helper: for the first lines of `main`, before there are threads. `arguments` are those after what the
-/// [`ExecHelper`] was made with.
+/// Runs as the helper: to be called in the first lines of `main`, before other threads exist. `arguments` are
+/// those after the ones in the [`ExecHelper`].
 ///
 /// ```no_run
 /// use std::process::ExitCode;

@@ -14,9 +14,9 @@ pub struct ProcessLimits {
     pub file_bytes_max: u64,
     /// Most open files of a process (`RLIMIT_NOFILE`). Default 1,024.
     pub open_files_max: u64,
-    /// Most processes and threads: in a control group exactly (`pids.max`), else on top of those that run already
-    /// (`RLIMIT_NPROC`). Root is exempt from that one; the processes of its programs are counted every tenth of a second,
-    /// and what is over it is ended. Default 512.
+    /// Most processes and threads: in a control group exactly (`pids.max`), else in addition to the user's
+    /// present ones (`RLIMIT_NPROC`). Root is exempt from `RLIMIT_NPROC`; the processes of its programs are
+    /// counted every tenth of a second, and a program over the limit is ended. Default 512.
     pub processes_max: u64,
     /// From SIGTERM to SIGKILL. Default 1,000 ms: less than the executor's grace, so that the end is ours to tell.
     pub grace_ms: u64,

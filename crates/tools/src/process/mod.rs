@@ -1,26 +1,27 @@
 //! Programs as children of ours: started from an argument list, confined, and ended with everything that they started.
 //!
-//! Never uses a shell, never hands on an environment variable that was not asked for, never leaves a process running
-//! that it can find. Decides nothing about what a program's output means.
+//! Never uses a shell, never passes on an environment variable that was not requested, never leaves a process
+//! running that it can find. Does not interpret a program's output.
 //!
 //! On Linux a child has a *supervisor* between itself and us: the [`ExecHelper`], which is our own binary, or
-//! any program that calls [`helper_main`]. It is what makes "everything that they started" true: it is the
-//! [subreaper](https://man7.org/linux/man-pages/man2/PR_SET_CHILD_SUBREAPER.2const.html) of the child, so that whatever
-//! forks, detaches or becomes a daemon stays its descendant, and it kills its descendants until there is none, also when
-//! we are killed ourselves. It also sets resource limits and applies Landlock. All of that in safe code, after `exec`,
-//! where nothing of ours is half copied.
+//! any program that calls [`helper_main`]. It guarantees the "everything that they started": it is the
+//! [subreaper](https://man7.org/linux/man-pages/man2/PR_SET_CHILD_SUBREAPER.2const.html) of the child, so
+//! that every process that forks, detaches or becomes a daemon stays its descendant, and it kills its
+//! descendants until there is none, also when we are killed ourselves. It also sets resource limits and
+//! applies Landlock. All of that in safe code, after `exec`, where no half-copied state of a forked process
+//! exists.
 //!
-//! Without a helper (a library user's program that has none, or another system than Linux) a child has a process
-//! group of its own, and on Linux everything that carries its mark in the environment is found and killed. What such a
-//! child can do and one with a helper cannot: outlive us when we are killed with SIGKILL; detach *and* replace its
-//! environment, and so escape; use more memory and files than allowed; read and write what our user can.
-//! [`SandboxStatus::Unavailable`] says so.
+//! Without a helper (a library user's program that has none, or another system than Linux) a child has a
+//! separate process group, and on Linux every process with its mark in the environment is found and killed.
+//! Such a child can, and one with a helper cannot: outlive us when we are killed with SIGKILL; detach *and*
+//! replace its environment, and so escape; use more memory and files than allowed; read and write what our
+//! user can. [`SandboxStatus::Unavailable`] reports this.
 //!
-//! Where a control group was delegated to us ([`ControlGroups`]), a child has one of its own: its processes and its memory
-//! are bounded together, and the kernel kills them together.
+//! Where a control group was delegated to us ([`ControlGroups`]), a child gets a subgroup: its processes and
+//! its memory are bounded together, and the kernel kills them together.
 //!
-//! Nobody unprivileged can end a process that the kernel holds in an uninterruptible wait (a dead network
-//! file system). Such a call says that not everything has ended yet, and the rest is still being killed.
+//! A process that the kernel holds in an uninterruptible wait (a dead network file system) cannot be ended
+//! without privileges. Such a call reports that not everything has ended yet, and killing continues.
 //!
 //! Without the cargo feature `process` only the settings are here, and nothing is started.
 

@@ -14,23 +14,23 @@ use std::path::{Path, PathBuf};
 /// nothing that is secret.
 pub const ENVIRONMENT_ALLOWED: [&str; 6] = ["PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ"];
 
-/// From where programs are started: what a source is given to find and confine them.
+/// Environment in which programs are started: a source finds and confines its programs with it.
 #[derive(Clone, Debug, Default)]
 pub struct SpawnContext {
     /// Our environment, out of which settings pick.
     pub environment: BTreeMap<String, String>,
-    /// Where relative paths of settings begin: the folder of the configuration file.
+    /// Base folder of relative paths in settings: that of the configuration file.
     pub folder: PathBuf,
-    /// Supervisor that confines; `None` = nobody.
+    /// Supervisor that confines children; `None` = no confinement.
     pub helper: Option<ExecHelper>,
     /// Whose rights programs have.
     pub run_as: RunAs,
-    /// Where each program gets a control group of its own; `None` = nowhere.
+    /// Parent of the programs' control groups; `None` = no control groups.
     pub control_groups: Option<ControlGroups>,
 }
 
 impl SpawnContext {
-    /// Those of this process, without a helper.
+    /// Context of this process, without a helper.
     pub fn of_this_process() -> Self {
         // Variables that are not Unicode cannot be meant for us.
         let environment = std::env::vars_os()
@@ -39,7 +39,7 @@ impl SpawnContext {
         Self { environment, folder: std::env::current_dir().unwrap_or_default(), ..Self::default() }
     }
 
-    /// With a helper.
+    /// Adds a helper.
     #[must_use]
     pub fn with_helper(mut self, helper: ExecHelper) -> Self {
         self.helper = Some(helper);
@@ -51,7 +51,7 @@ impl SpawnContext {
         full_path(path, &self.folder, self.home())
     }
 
-    /// Our user's home, if the environment says so.
+    /// Home folder of our user, from the environment.
     pub fn home(&self) -> Option<&str> {
         self.environment.get("HOME").map(String::as_str)
     }
@@ -78,9 +78,10 @@ impl SpawnContext {
         expand_variables(text, |name| self.resolve_value(&format!("${name}")))
     }
 
-    /// Checks that children can be confined here, for those that must be.
+    /// Checks that children can be confined here, for settings that require it.
     ///
     /// # Errors
+    ///
     /// The obstacle.
     pub async fn check_sandbox(&self) -> Result<(), String> {
         let Some(helper) = &self.helper else {
@@ -92,10 +93,11 @@ impl SpawnContext {
         }
     }
 
-    /// Finds a program: by `PATH` if it is a bare name, else where the path leads.
+    /// Finds a program: by `PATH` if it is a bare name, else by its path.
     ///
     /// # Errors
-    /// It is not there, or cannot be run, or nobody can be who it is to be run as.
+    ///
+    /// The program does not exist or cannot be run, or the user that it is to run as is unavailable.
     pub fn find_program(&self, name: &str) -> Result<PathBuf, ProgramError> {
         if let RunAs::Unavailable { why } = &self.run_as {
             return Err(ProgramError::RunAsUnavailable { why: why.clone() });
@@ -166,7 +168,7 @@ fn check_executable(path: &Path) -> ExecutableCheck {
     }
 }
 
-/// Why a program cannot be used.
+/// Error that makes a program unusable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProgramError {
@@ -176,27 +178,27 @@ pub enum ProgramError {
     /// A whole command line where the program is expected.
     #[error("`{line}` is not a program: there is no shell that would read this line")]
     CommandLine {
-        /// The line.
+        /// Command line that is invalid.
         line: String,
     },
     /// A bare name that is in no folder of `PATH`.
     #[error("there is no program `{name}` in PATH ({path})")]
     NotInPath {
-        /// The name.
+        /// Name of the program.
         name: String,
-        /// Where it was looked for.
+        /// Value of `PATH` that was searched.
         path: String,
     },
-    /// Nothing there.
+    /// No file at this path.
     #[error("there is no program {}", path.display())]
     NotFound {
-        /// Where it was looked for.
+        /// Path that was tried.
         path: PathBuf,
     },
-    /// It is to be run as somebody whom we cannot become.
+    /// The program is to run as a user that this process cannot become.
     #[error("{why}")]
     RunAsUnavailable {
-        /// Why not.
+        /// Obstacle, in a sentence.
         why: String,
     },
     /// A folder, or a file without the permission to run it.
@@ -223,7 +225,7 @@ pub fn child_environment(
     ours.chain(theirs).chain(overrides.iter().map(|(name, value)| (name.clone(), value.clone()))).collect()
 }
 
-/// A program with everything that it is started with. [`start`](Self::start) starts one child.
+/// A program with its arguments, environment, folder and limits. [`start`](Self::start) starts one child.
 ///
 /// ```
 /// # #[cfg(unix)]
@@ -243,23 +245,24 @@ pub fn child_environment(
 /// ```
 #[derive(Clone, Debug)]
 pub struct ProgramSpec {
-    /// Full path.
+    /// Full path of the program.
     pub path: PathBuf,
     /// Arguments, each of them one.
     pub arguments: Vec<OsString>,
-    /// The whole environment, but for `TMPDIR` and a mark, which each child has of its own.
+    /// Whole environment, except `TMPDIR` and the mark, which differ for each child.
     pub environment: BTreeMap<String, String>,
-    /// Where it runs; `None` = in a folder of its own that is removed at the end, which is also its `TMPDIR`.
+    /// Working folder; `None` = a new temporary folder that is removed at the end, which is also its
+    /// `TMPDIR`.
     pub folder: Option<PathBuf>,
     /// Resources that it may use.
     pub limits: ProcessLimits,
     /// Files and network that it may reach.
     pub sandbox: SandboxRules,
-    /// Supervisor that confines it; `None` = nobody.
+    /// Supervisor that confines the program; `None` = no confinement.
     pub helper: Option<ExecHelper>,
     /// Whose rights it has.
     pub run_as: RunAs,
-    /// Where it gets a control group of its own; needs a helper.
+    /// Parent of its control group; needs a helper.
     pub control_groups: Option<ControlGroups>,
 }
 
@@ -279,7 +282,7 @@ impl ProgramSpec {
         }
     }
 
-    /// One more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn argument(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
@@ -298,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_cannot_be_run_is_named_at_once() {
+    fn unrunnable_program_is_refused_with_its_reason() {
         let here = spawn_context(&[("PATH", "/usr/bin:/bin:relative"), ("HOME", "/home/me")]);
         for (name, expected) in [
             ("", "no program is named"),
@@ -319,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_allowed_is_handed_on() {
+    fn child_environment_holds_only_allowed_variables() {
         let ours = spawn_context(&[("PATH", "/bin"), ("OPENAI_API_KEY", "sk-1"), ("CITY", "Paris")]);
         let overrides = BTreeMap::from([("LANG".to_owned(), "C".to_owned())]);
         let theirs = child_environment(&ours, &["CITY".to_owned(), "ABSENT".to_owned()], &overrides);
@@ -328,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_a_program_run_as_whom_we_cannot_become_and_the_home_is_that_of_who_it_is() {
+    fn run_as_rejects_unavailable_user_and_uses_its_home() {
         let why = "run_as = \"x\": there is no such user".to_owned();
         let nobody = SpawnContext {
             run_as: RunAs::Unavailable { why: why.clone() },
@@ -344,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_from_variables_or_are_as_they_stand() {
+    fn values_expand_variables_and_missing_ones_are_errors() {
         let here = spawn_context(&[("TOKEN", "t"), ("EMPTY", "")]);
         assert_eq!(here.resolve_value("plain"), Ok("plain".to_owned()));
         assert_eq!(here.resolve_value("$TOKEN"), Ok("t".to_owned()));

@@ -18,9 +18,9 @@ use tokio::time::timeout;
 /// Use of stdout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StdoutMode {
-    /// It is the output, shown as it comes.
+    /// The stream is the output, shown as it arrives.
     Streamed,
-    /// It is read when it is complete; a program that writes more is stopped.
+    /// The stream is read when it is complete; a program that writes more is stopped.
     Captured { bytes_max: usize },
 }
 
@@ -31,14 +31,14 @@ pub(crate) struct ProgramOutput {
     pub(crate) exit: ChildExit,
     /// Stdout if it was to be captured.
     pub(crate) stdout: Vec<u8>,
-    /// It was stopped because it wrote more than may be retained.
+    /// True if the program was stopped because it wrote more than the limit.
     pub(crate) overflowed: bool,
     /// The end of stderr, without secrets.
     pub(crate) stderr: String,
 }
 
 impl ProgramOutput {
-    /// True if the program did not come to an end of its own: a signal ended it, or we did. How far it got is not known.
+    /// True if the program did not exit normally: a signal ended it, or we did. Its progress is unknown.
     pub(crate) fn was_cut_short(&self) -> bool {
         self.overflowed || self.exit.code.is_none()
     }
@@ -59,17 +59,20 @@ const CHUNK_BYTES: usize = 64 * 1024;
 /// Time to read pipes after everything has ended: their content is read in no time.
 const PIPES_WAIT: Duration = Duration::from_secs(1);
 
-/// Part of the executor's grace after which a program that is to end and has not is told of: early enough for the notice to be
-/// part of the result, and later than the program's own grace (1 s of 1.5 s).
+/// Fraction of the executor's grace after which a program that should have ended and has not is reported:
+/// early enough for the notice to be part of the result, and later than the program's own grace (1 s of 1.5
+/// s).
 const NOTICE_AFTER: f64 = 0.8;
 /// Sentence that the result of a stopped call must include.
 const STILL_ENDING_TEXT: &str =
     "\n[not everything that this program started has ended yet; it goes on being killed]\n";
 
-/// Runs the program once. When the context says stop, it is stopped, and its output until then is reported.
+/// Runs the program once. When the context is cancelled, the program is stopped, and its output so far is
+/// reported.
 ///
 /// # Errors
-/// It could not be started; or nobody knows how it ended, which is a loss.
+///
+/// The program could not be started; or its exit status is unknown, which is [`ToolError::Lost`].
 pub(crate) async fn run_program(
     program: &ProgramSpec,
     input: &[u8],
@@ -135,8 +138,8 @@ pub(crate) async fn run_program(
         let (mut pipes, mut end) = (pin!(pipes), pin!(end));
         tokio::select! {
             pipe_results = &mut pipes => (end.await, Some(pipe_results)),
-            // Nothing of the program runs any more, so the pipes end, too; but for what may have escaped where nobody
-            // supervises, and that is not waited for.
+            // No process of the program runs any more, so the pipes end, too; only without a supervisor a
+            // process may have escaped, and that one is not waited for.
             exit = &mut end => (exit, timeout(PIPES_WAIT, &mut pipes).await.ok()),
         }
     };
@@ -156,7 +159,7 @@ pub(crate) async fn run_program(
     }
 }
 
-/// True if the stop was given up on, and killing goes on without us.
+/// True if the stop was given up on, and killing continues in the background.
 fn is_still_ending(exit: &io::Result<ChildExit>) -> bool {
     exit.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::TimedOut)
 }

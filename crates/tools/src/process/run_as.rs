@@ -1,38 +1,39 @@
-//! Whose rights programs of tools have.
+//! User whose rights the programs of tools have.
 //!
-//! Reads `/etc/passwd` and `/etc/group` and nothing else: a service that asks others who a user is could be asked to lie.
+//! Reads `/etc/passwd` and `/etc/group` and nothing else: a name service that asks other machines could be
+//! made to return false users.
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
-/// Remedy where no process can become the user that programs are to run as.
+/// Remedy where this process cannot become the user that programs are to run as.
 pub(crate) const RUN_AS_REMEDY: &str =
     "Correct `run_as` in [tools], start the server as root, or leave it out.";
 
 /// A user that programs are run as.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunAsUser {
-    /// Its number.
+    /// User id.
     pub uid: u32,
-    /// Its own group.
+    /// Primary group id.
     pub gid: u32,
     /// Further groups.
     pub groups: Vec<u32>,
-    /// `None` = no line of `/etc/passwd` says it.
+    /// Home folder; `None` = not in `/etc/passwd`.
     pub home: Option<PathBuf>,
 }
 
 /// Whose rights programs of tools have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RunAs {
-    /// Ours.
+    /// The user of this process.
     #[default]
     CurrentUser,
-    /// Those of another user, whom we become since we are root.
+    /// Another user, which this process can become because it is root.
     User(RunAsUser),
-    /// Nobody's: no program is started.
+    /// No user is available: no program is started.
     Unavailable {
-        /// Why not.
+        /// Obstacle, in a sentence.
         why: String,
     },
 }
@@ -122,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_user_is_found_by_name_and_by_number() {
+    fn user_lookup_accepts_names_uids_and_gids() {
         let passwd = "root:x:0:0:root:/root:/bin/sh\nbroken\ntools:x:990:980::/srv/tools:/usr/sbin/nologin\n";
         let group = "tools:x:980:\nvideo:x:44:anna,tools\naudio:x:29:anna\n";
         let tools = RunAsUser { uid: 990, gid: 980, groups: vec![44], home: Some("/srv/tools".into()) };

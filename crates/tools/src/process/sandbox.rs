@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 pub struct SandboxSettings {
     /// `on` (default): as much as the system has. `required`: not started where it cannot be enforced. `off`.
     pub mode: SandboxMode,
-    /// Folders and files that may be read. Absent = everything that our user can read. Given = these, the system's own
-    /// (`/usr`, `/lib`, `/etc`, …) and the program.
+    /// Folders and files that may be read. Absent = everything that our user can read. Given = these, the
+    /// system's (`/usr`, `/lib`, `/etc`, …) and the program.
     pub read: Option<Vec<PathBuf>>,
     /// Folders and files that may be written (and read). The child's private folder always may.
     pub write: Vec<PathBuf>,
@@ -26,9 +26,9 @@ pub enum SandboxMode {
     /// As far as the system can.
     #[default]
     On,
-    /// Not started where it cannot be.
+    /// The program is not started where it cannot be confined.
     Required,
-    /// Not at all.
+    /// No confinement.
     Off,
 }
 
@@ -36,23 +36,23 @@ pub enum SandboxMode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NetworkAccess {
-    /// Yes.
+    /// Network access is allowed.
     #[default]
     Allow,
     /// No: neither TCP, which Landlock denies, nor UDP and Unix sockets, which seccomp does.
     Deny,
 }
 
-/// The same with full paths, all of which exist.
+/// Sandbox settings with full paths, all of which exist.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxRules {
-    /// See [`SandboxSettings::mode`].
+    /// Confinement mode, see [`SandboxSettings::mode`].
     pub mode: SandboxMode,
-    /// `None` = everything.
+    /// Readable paths; `None` = everything.
     pub read: Option<Vec<PathBuf>>,
     /// Besides the private folder.
     pub write: Vec<PathBuf>,
-    /// See [`SandboxSettings::network`].
+    /// Network access, see [`SandboxSettings::network`].
     pub network: NetworkAccess,
 }
 
@@ -93,18 +93,18 @@ pub(super) fn full_path(path: &Path, folder: &Path, home: Option<&str>) -> PathB
 #[serde(tag = "state", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SandboxStatus {
-    /// By Landlock.
+    /// Confined by Landlock.
     Landlock {
         /// Version of the kernel's interface.
         abi: u32,
         /// Parts that this version cannot confine; empty = nothing is missing.
         missing: Vec<String>,
     },
-    /// Nobody wants it.
+    /// Not confined, by the settings.
     Off,
-    /// It cannot be.
+    /// Confinement is not available here.
     Unavailable {
-        /// Why not.
+        /// Obstacle, in a sentence.
         why: String,
     },
 }

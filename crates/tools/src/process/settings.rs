@@ -16,11 +16,12 @@ use std::path::PathBuf;
 pub struct ProgramSettings {
     /// The program and its arguments.
     pub argv: Vec<String>,
-    /// Variables that it gets as we have them, besides [those that all programs get](super::ENVIRONMENT_ALLOWED).
+    /// Variables that the program gets from our environment, besides [those that all programs
+    /// get](super::ENVIRONMENT_ALLOWED).
     pub env_allow: Vec<String>,
     /// Variables that it gets with these values; `"$NAME"` takes one of ours.
     pub env: BTreeMap<String, String>,
-    /// Where it runs. `None` = in an empty folder of its own, removed at the end.
+    /// Working folder. `None` = a new empty folder, removed at the end.
     pub cwd: Option<PathBuf>,
     /// The parts of the machine that are closed to it.
     pub sandbox: SandboxSettings,
@@ -29,10 +30,12 @@ pub struct ProgramSettings {
 }
 
 impl ProgramSettings {
-    /// The program with its arguments, environment, folder and rules, and the values in them that nobody may see.
+    /// The program with its arguments, environment, folder and rules, and the values in them that must be
+    /// redacted.
     ///
     /// # Errors
-    /// There is no such program, folder or variable.
+    ///
+    /// The program, the folder or a variable does not exist.
     #[cfg(feature = "process")]
     pub fn spec(&self, spawn_context: &SpawnContext) -> Result<(ProgramSpec, SecretSet), ToolSettingError> {
         let (name, arguments) =
@@ -60,7 +63,7 @@ impl ProgramSettings {
         Ok((spec, SecretSet::new(self.secret_values(spawn_context))))
     }
 
-    /// Values that nobody may see: those taken from variables, and what is named like a secret.
+    /// Values that must be redacted: those taken from variables, and those with the name of a secret.
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let is_secret = |(name, text): &(&String, &String)| text.starts_with('$') || is_secret_name(name);
         let env_secrets =

@@ -1,17 +1,18 @@
-//! Closes every socket to this process and what it becomes: what Landlock does not know, UDP and Unix sockets among it.
+//! Denies new sockets to this process and the program that it executes: Landlock does not cover all kinds,
+//! such as UDP and Unix sockets.
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
 use std::collections::BTreeMap;
 
 /// `EACCES`, which programs know of firewalls.
 const EACCES: u32 = 13;
-/// `socket`, then `io_uring_setup`, with which one could be made without calling it. A pair of connected sockets reaches
-/// nobody, and many programs talk to their children by one.
+/// `socket`, then `io_uring_setup`, which could create one without that call. A pair of connected sockets
+/// reaches no other process, and many programs use one to communicate with their children.
 #[cfg(target_arch = "x86_64")]
 const DENIED_SYSCALLS: [i64; 4] = [41, 425, X32 + 41, X32 + 425];
 #[cfg(not(target_arch = "x86_64"))]
 const DENIED_SYSCALLS: [i64; 2] = [198, 425];
-/// The same calls as programs with 32-bit pointers make them.
+/// Offset of the same calls for programs with 32-bit pointers.
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 /// Begins a line of progress; JSON follows.
 pub const PROGRESS_PREFIX: &str = "@progress ";
-/// Most bytes of stderr that a failure tells: with the sentence in front of them less than
+/// Most bytes of stderr that a failure quotes: together with the sentence before it less than
 /// [`MESSAGE_CHARS_MAX`](crate::MESSAGE_CHARS_MAX), which would cut the end off.
 pub const STDERR_LOG_BYTES_MAX: usize = 3_700;
 /// A longer line is not one of progress.
@@ -33,12 +33,12 @@ struct ProgressLine {
 }
 
 impl<'a> StderrLog<'a> {
-    /// An empty one. What these secrets are in anything that is told of it is taken out.
+    /// An empty log. These secrets are removed from everything that it returns.
     pub fn new(secrets: &'a SecretSet) -> Self {
         Self { secrets, line: Vec::new(), is_log_line: false, tail: VecDeque::new(), truncated: false }
     }
 
-    /// Takes a piece, and answers with the latest progress that it tells of.
+    /// Adds a chunk, and returns the latest progress in it.
     pub fn push(&mut self, chunk: &[u8]) -> Option<ToolProgress> {
         let mut latest = None;
         for &byte in chunk {
@@ -71,7 +71,7 @@ impl<'a> StderrLog<'a> {
         latest
     }
 
-    /// Its last lines, as text without secrets; the cut is marked.
+    /// The last lines, as text without secrets; a cut is marked.
     pub fn finish(mut self) -> String {
         if self.progress().is_none() {
             self.append_line();
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_is_told_and_complaints_are_kept() {
+    fn progress_lines_are_reported_and_other_lines_logged() {
         check(
             "warming up\n@progress {\"progress\": 1, \"total\": 2, \"message\": \"page 1\"}\n@progress {\"message\":\"页 2\"}\ndone\n",
             &["page 1", "页 2"],
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_bytes_of_a_flood_are_kept() {
+    fn stderr_log_keeps_only_the_last_bytes() {
         let secrets = SecretSet::default();
         let mut stderr_log = StderrLog::new(&secrets);
         for number in 0..100_000 {
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_secret_across_the_cut_nothing_is_left() {
+    fn secret_across_the_truncation_point_is_removed() {
         let secret = "sk-live-abcdefghijklmnopqrstuvwxyz";
         let secrets = SecretSet::new([secret]);
         for trailing in STDERR_LOG_BYTES_MAX - 60..STDERR_LOG_BYTES_MAX + 60 {

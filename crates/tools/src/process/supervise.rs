@@ -1,7 +1,7 @@
-//! The supervisor of one child: a process of its own, between us and the child, that outlives neither.
+//! The supervisor of one child: a separate process between us and the child that outlives neither.
 //!
-//! The subreaper of everything that the child starts, so that nothing leaves its sight; the only one in its session and
-//! group, so that a signal for a group of the child can never reach somebody else's.
+//! It is the subreaper of everything that the child starts, so that no descendant escapes it; it is alone in
+//! its session and group, so that a signal for a group of the child can never reach another group.
 
 use super::confine::system_task_count;
 use super::control_groups::ProgramGroup;
@@ -36,11 +36,11 @@ pub(super) struct SuperviseRequest {
     pub(super) limits: ProcessLimits,
     /// Files and network that it may reach.
     pub(super) sandbox: SandboxRules,
-    /// Its private folder, which is removed at the end.
+    /// Private folder of the child, removed at the end.
     pub(super) private: PathBuf,
     /// Whose rights it has; `None` = ours.
     pub(super) user: Option<RunAsUser>,
-    /// Its control group.
+    /// Control group of the child.
     pub(super) group: Option<ProgramGroup>,
 }
 
@@ -61,7 +61,7 @@ pub(super) fn supervise(arguments: &[OsString]) -> ExitCode {
         Ok(read) => read,
         Err(why) => return exit_failed(why),
     };
-    // What the program was given in secret is in our environment, too.
+    // The program's secrets are in our environment, too.
     hide_this_process();
     // Fails if we lead a group already, which does no harm.
     let _ = setsid();
@@ -73,7 +73,7 @@ pub(super) fn supervise(arguments: &[OsString]) -> ExitCode {
         Err(error) => return exit_failed(format_args!("the supervisor cannot work: {error}")),
     };
     let code = runtime.block_on(run_child(&request, program));
-    // Whoever started us removes it, too, if still there.
+    // The process that started us also removes it, if it still exists.
     let _ = std::fs::remove_dir_all(&request.private);
     code
 }
@@ -88,9 +88,9 @@ fn prepare(request: &SuperviseRequest) -> Result<(), String> {
     made.map_err(|error| format!("the program's control group cannot be made: {error}"))
 }
 
-/// Starts the child and comes back when nothing of it is left.
+/// Starts the child and returns when none of its processes is left.
 async fn run_child(request: &SuperviseRequest, program: &[OsString]) -> ExitCode {
-    // Before there is a child, so that no signal finds us unprepared with one. SIGUSR1 = at once.
+    // Before the child exists, so that no signal arrives unprepared. SIGUSR1 = kill immediately.
     let signals = (|| {
         let ended = signal(SignalKind::child())?;
         let stop = signal(SignalKind::terminate())?;
@@ -113,12 +113,13 @@ async fn run_child(request: &SuperviseRequest, program: &[OsString]) -> ExitCode
     let mut command = Command::new("/proc/self/exe");
     let helper_arguments = std::env::args_os().skip(1).take_while(|word| word != "supervise");
     command.args(helper_arguments).arg("become").arg(request_json).args(program).process_group(0);
-    // Not waited for by its handle: descendants that come to us are reaped in one place.
+    // Not waited for by its handle: all descendants are reaped in one place.
     let main = match command.spawn() {
         Ok(child) => child.id(),
         Err(error) => return exit_failed(format_args!("the program cannot be started: {error}")),
     };
-    // Whatever runs wild must not keep us from the processor. Only root may; the program has what it was begun with.
+    // A runaway program must not take the processor from the supervisor. Only root may do this; the program
+    // has its original priority.
     let _ = setpriority_process(None, -20);
     let mut exit_code = None;
     let mut deadline = None;
@@ -126,12 +127,13 @@ async fn run_child(request: &SuperviseRequest, program: &[OsString]) -> ExitCode
     let mut process_counter =
         if is_counted { None } else { ProcessCounter::new(request.limits.processes_max) };
     let mut is_exceeded = false;
-    // One clock for all rounds: whoever forks for ever ends a child of ours at any moment, too.
+    // One clock for all rounds: a program that forks without end ends a child of ours at any moment, too.
     let mut counting = interval(COUNT_INTERVAL);
     counting.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         exit_code = reap(main).code.or(exit_code);
-        // Until it is over; or, once asked to stop, until nobody is left to stop by itself.
+        // Until the program is over; or, once asked to stop, until no process is left that could stop
+        // voluntarily.
         if exit_code.is_some() && (deadline.is_none() || sweep::descendants_of(getpid()).is_empty()) {
             break;
         }
@@ -140,7 +142,7 @@ async fn run_child(request: &SuperviseRequest, program: &[OsString]) -> ExitCode
             _ = stop.recv() => {
                 let descendants = sweep::descendants_of(getpid());
                 sweep::send_signal(&descendants, Signal::TERM, group_scope());
-                // What was stopped with SIGSTOP hears nothing.
+                // A process stopped with SIGSTOP receives no SIGTERM.
                 sweep::send_signal(&descendants, Signal::CONT, group_scope());
                 deadline.get_or_insert(Instant::now() + Duration::from_millis(request.limits.grace_ms));
             }
@@ -169,8 +171,8 @@ async fn run_child(request: &SuperviseRequest, program: &[OsString]) -> ExitCode
     exit_code.map_or_else(|| exit_failed("how the program ended is not known"), ExitCode::from)
 }
 
-/// Ends everybody, however long that takes: there is nobody left when we have no child any more, since whoever loses its
-/// parent becomes ours.
+/// Kills all descendants, in any time that takes: none is left when this process has no child any more, since
+/// orphans are reparented to it.
 async fn kill_all(main: u32, group: Option<&ProgramGroup>) -> Option<u8> {
     let (mut killer, mut exit_code) = (ProcessKiller::default(), None);
     for round in 0.. {
@@ -188,7 +190,8 @@ async fn kill_all(main: u32, group: Option<&ProgramGroup>) -> Option<u8> {
     exit_code
 }
 
-/// The kernel ends a program without a word, and refuses a process with one that programs seldom pass on.
+/// Reports exhausted limits: the kernel kills a program without a message, and refuses a process with an
+/// error that programs seldom pass on.
 fn report_exhausted_limits(group: &ProgramGroup, limits: &ProcessLimits) {
     if group.ran_out_of_memory() {
         let most = limits.memory_bytes_max;
@@ -203,12 +206,12 @@ fn report_exhausted_limits(group: &ProgramGroup, limits: &ProcessLimits) {
 }
 
 struct ReapResult {
-    /// That of the program itself, as shells have it.
+    /// Exit code of the program itself, as shells report it.
     code: Option<u8>,
     has_children: bool,
 }
 
-/// Takes note of everything that has ended.
+/// Reaps everything that has ended.
 fn reap(main: u32) -> ReapResult {
     let mut code = None;
     loop {
@@ -228,9 +231,10 @@ fn reap(main: u32) -> ReapResult {
 /// Counts the processes of a program where the system does not.
 struct ProcessCounter {
     processes_max: u64,
-    /// So many tasks on the whole machine are no reason to count ours, which is cheap to see.
+    /// Number of tasks on the whole machine, which is cheap to read, up to which ours need not be counted.
     count_threshold: u64,
-    /// Then ours are counted whatever runs on the machine: others that end leave room for ours to grow unseen.
+    /// Time at which ours are counted in any case: other tasks that end leave room for ours to grow
+    /// unnoticed.
     next_count: Instant,
 }
 
@@ -272,7 +276,8 @@ impl ParentProcess {
     /// Polling interval where the kernel has no handles (before Linux 5.3).
     const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-    // `new` is deprecated for descriptors that do not own what they name, and `register` is unsafe. This one owns.
+    // `new` is deprecated for descriptors that do not own their file, and `register` is unsafe. This one owns
+    // it.
     #[allow(deprecated, reason = "there is no other safe way, and an `OwnedFd` is what makes it sound")]
     fn open(pid: u32) -> Self {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);

@@ -1,13 +1,13 @@
 //! Finds processes in `/proc` and ends them.
 //!
-//! Elsewhere than on Linux it finds none: there the process group is all that is known of a child.
+//! On systems other than Linux it finds none: there only the process group of a child is known.
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
-/// The variable that marks a child and, as long as they keep their environment, all that it starts.
+/// Variable that marks a child and all its descendants that inherit the environment.
 pub(super) const MARK_VARIABLE: &str = "THROUGHLINE_CHILD";
 
 /// A process as `/proc/PID/stat` has it.
@@ -21,7 +21,8 @@ pub(super) struct ProcessEntry {
 }
 
 impl ProcessEntry {
-    /// Dead, and only kept for its parent. One whose first thread has ended looks dead, and runs on by its others.
+    /// True for a dead process that its parent has not reaped yet. One whose first thread has ended looks
+    /// dead, but its other threads run on.
     fn is_dead(self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
@@ -40,7 +41,7 @@ impl ProcessEntry {
     }
 }
 
-/// Everything that runs, as far as we may see it.
+/// All running processes that are visible to us.
 fn all_processes() -> Vec<ProcessEntry> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
@@ -76,13 +77,13 @@ pub(super) fn descendants_of(root: Pid) -> Vec<ProcessEntry> {
     descendants(&all_processes(), &BTreeSet::from([root.as_raw_nonzero().get()]))
 }
 
-/// Scope of signals: a whole group at once lets nothing in it fork away in between.
+/// Scope of signals: a signal to a whole group leaves its processes no moment to fork.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum GroupScope {
     /// All but our own: the family is the only one in its session.
     #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "the supervisor needs Linux"))]
     All { own: i32 },
-    /// None: others are in its session, and it could have joined their groups.
+    /// No group signals: other processes are in the session, and the child could have joined their groups.
     Skip,
 }
 
@@ -97,7 +98,7 @@ pub(super) fn send_signal(processes: &[ProcessEntry], signal: Signal, groups: Gr
         }
     }
     for process in processes {
-        // It may be gone by now, which is what is wanted.
+        // The process may have ended already, which is fine.
         let _ = kill_process(process.pid, signal);
     }
 }
@@ -118,8 +119,8 @@ fn marked_processes(mark: &str) -> Vec<ProcessEntry> {
     marked
 }
 
-/// After so many looks each of which found somebody new, all that are known are killed: to wait for a look without a
-/// newcomer would fill the machine with those that are stopped.
+/// After this many rounds that each found a new process, all known ones are killed: waiting for a round
+/// without a new one would fill the machine with stopped processes.
 const STOP_ROUNDS_MAX: u32 = 50;
 
 /// Ends a family that may fork faster than it can be listed: everybody is stopped first, and keeps the room of one more.
@@ -130,8 +131,8 @@ pub(super) struct ProcessKiller {
 }
 
 impl ProcessKiller {
-    /// Takes one look's find. What is stopped forks nothing, so that with a look in which nobody is new everybody is
-    /// known, and killed.
+    /// Handles the processes found in one round. A stopped process cannot fork, so after a round without a
+    /// new one all are known, and are killed.
     pub(super) fn kill_round(&mut self, processes: &[ProcessEntry], groups: GroupScope) {
         send_signal(processes, Signal::STOP, groups);
         let now: BTreeSet<i32> = processes.iter().map(|process| process.pid.as_raw_nonzero().get()).collect();
@@ -143,7 +144,7 @@ impl ProcessKiller {
     }
 }
 
-/// Between two looks at what is left: short at first, long when only the kernel can keep it so long.
+/// Pause between two rounds: short at first, long when only the kernel can hold a process so long.
 pub(super) fn round_pause(round: u32) -> Duration {
     if round < 500 { Duration::from_millis(4) } else { Duration::from_millis(250) }
 }

@@ -127,7 +127,7 @@ fn alternatives(error: &ValidationError<'_>, context: &[Vec<ValidationError<'sta
                 ValidationErrorKind::Required { property } => format!("{property} is missing"),
                 _ => expectation(error),
             };
-            // What was got is said once, by the caller.
+            // The caller adds the received type once.
             let message = message.split(", got ").next().unwrap_or_default();
             if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") }
         })

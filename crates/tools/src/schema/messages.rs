@@ -5,7 +5,7 @@ use serde_json::Value;
 /// Most characters of a value, a list of choices or a pattern that a message quotes.
 pub(super) const QUOTE_CHARS_MAX: usize = 80;
 
-/// A property that must not be there, with those that may.
+/// Message about an unknown property, with the known ones.
 pub(super) fn unknown_property(known: &[String]) -> String {
     if known.is_empty() {
         return "unknown property".to_owned();

@@ -1,7 +1,7 @@
 //! JSON Schema of arguments: compiled once per tool, checked before every run.
 //!
-//! Never fetches anything: a `$ref` that leaves the document fails when the tool is registered. The message is for
-//! the model, which may try again, so it names the path, what was expected and what was got.
+//! Never fetches anything: a `$ref` that leaves the document fails when the tool is registered. The message
+//! is for the model, which may try again, so it names the path, the expected type and the received one.
 
 #[cfg(feature = "json-schema")]
 mod full;
@@ -49,7 +49,7 @@ pub struct CompiledSchema {
 #[error("the schema cannot be used: {0}")]
 pub struct SchemaFault(pub String);
 
-/// Why arguments do not fit: never empty.
+/// Violations of the schema: never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchemaError {
     /// The first [`VIOLATIONS_LISTED_MAX`] violations.
@@ -138,8 +138,8 @@ impl CompiledSchema {
     }
 }
 
-/// Patterns that only a backtracking engine can run are not checked here: what runs the tool checks them by itself. A property
-/// of that name holds a schema, and no text.
+/// Removes patterns that only a backtracking engine can run: the tool's implementation checks those itself. A
+/// property named `pattern` holds a schema and not a text, and stays.
 fn drop_unusable_patterns(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(drop_unusable_patterns),
@@ -172,7 +172,7 @@ mod tests {
         assert_eq!(small, expected, "the small validator, for {arguments}");
     }
 
-    /// Both validators find the same values right and wrong.
+    /// Both validators accept and refuse the same values.
     #[cfg(feature = "json-schema")]
     #[test]
     fn the_small_validator_agrees_with_the_full_one() {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_small_validator_refuses_what_it_cannot_check() {
+    fn small_validator_refuses_unsupported_and_endless_schemas() {
         for (schema, part) in [
             (json!({"unevaluatedProperties": false}), "`unevaluatedProperties` needs the cargo feature"),
             (json!({"properties": {"a": {"contains": {}}}}), "`contains` needs"),
@@ -253,7 +253,7 @@ mod tests {
             let fault = small::SmallValidator::compile(&schema).unwrap_err();
             assert!(fault.0.contains(part), "{schema}: {fault}");
         }
-        // A check that would take for ever ends, and nothing passes by that.
+        // A check that would not terminate is ended, and no value passes because of that.
         let endless = json!({"allOf": [{"$ref": "#"}]});
         let doubling: serde_json::Map<String, Value> = (0..40)
             .map(|n| {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn the_error_names_the_path_and_what_was_expected() {
+    fn violation_names_path_expected_and_actual_value() {
         for (arguments, expected) in [
             (json!({"city": "北京"}), "fits"),
             (json!({"city": 42}), "/city: expected string, got 42"),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn several_errors_come_at_once() {
+    fn all_violations_are_reported_together() {
         check(
             weather(),
             json!({"days": "three", "unit": 1}),
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_errors_is_bounded() {
+    fn reported_violations_are_bounded() {
         let schema =
             json!({"type": "object", "properties": {"n": {"type": "array", "items": {"type": "integer"}}}});
         let ten: Vec<&str> = vec!["x"; 10];
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_fetched_and_only_objects_are_taken() {
+    fn remote_references_and_non_object_schemas_are_refused() {
         for (schema, part) in [
             (
                 json!({"type": "object", "properties": {"a": {"$ref": "https://example.com/s.json"}}}),
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_inside_the_document_works() {
+    fn internal_references_are_resolved() {
         let schema = json!({
             "type": "object",
             "properties": {"child": {"$ref": "#/$defs/node"}},
@@ -401,13 +401,13 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_without_arguments_says_which_one_is_too_many() {
+    fn unknown_argument_of_tool_without_parameters_is_named() {
         let schema = json!({"type": "object", "properties": {}, "additionalProperties": false});
         check(schema, json!({"city": 1}), "/city: unknown property");
     }
 
     #[test]
-    fn a_pattern_that_looks_around_costs_itself_alone() {
+    fn unsupported_patterns_are_skipped_and_other_checks_hold() {
         let schema = json!({"type": "object", "properties": {
             "mail": {"type": "string", "pattern": "^(?!\\.)[a-z]+@", "minLength": 3},
             "pattern": {"type": "string", "pattern": "(a|b)\\1"},

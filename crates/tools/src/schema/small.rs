@@ -1,7 +1,7 @@
 //! The validator of builds without the cargo feature `json-schema`: the keywords that definitions of tools have, and a
 //! refusal of every other keyword that constrains, when the tool is registered.
 //!
-//! Never passes what it cannot check, never follows a reference out of the document.
+//! Never accepts what it cannot check, never follows a reference out of the document.
 
 use super::messages::{
     QUOTE_CHARS_MAX, child_pointer, choice_list, describe_value, pluralize, quote_value, truncate_chars,
@@ -178,7 +178,7 @@ impl<'d> Check<'d> {
         if self.found.len() < VIOLATIONS_COUNTED_MAX { Flow::Continue(()) } else { Flow::Break(()) }
     }
 
-    /// The violations of one schema by itself.
+    /// Violations of one schema, evaluated separately.
     fn apart(&mut self, schema: &'d Value, value: &Value, path: &str, depth: u32) -> Vec<SchemaViolation> {
         let before = std::mem::take(&mut self.found);
         let _ended_early = self.schema(schema, value, path, depth);

@@ -38,7 +38,7 @@ static TOKEN: LazyLock<String> = LazyLock::new(|| {
 /// The results in their folder.
 pub(super) struct AsyncResults {
     folder: PathBuf,
-    /// The server's address.
+    /// Address of the server.
     base: Mutex<Option<String>>,
 }
 
@@ -58,7 +58,7 @@ impl AsyncResults {
         base.as_ref().map(|base| format!("{base}{CALLBACK_PATH}/{}", *TOKEN))
     }
 
-    /// True for a token that this program has given out. Compared as hashes, so that time tells nothing.
+    /// True for a token that this program has issued. Compared as hashes, so that timing reveals nothing.
     pub(super) fn is_token(&self, token: &str) -> bool {
         blake3::hash(token.as_bytes()) == blake3::hash(TOKEN.as_bytes())
     }
@@ -90,7 +90,7 @@ impl AsyncResults {
         (is_plugin_name(plugin) && is_task(task)).then(|| self.folder.join(format!("{plugin}-{task}.json")))
     }
 
-    /// Only results go: other files of the folder are not ours.
+    /// Removes old results; other files of the folder are not ours.
     fn prune(&self) {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return };
         let mut results: Vec<_> = entries
@@ -101,7 +101,7 @@ impl AsyncResults {
         if results.len() > RESULTS_MAX {
             results.sort();
             for (_, path) in &results[..results.len() - RESULTS_MAX] {
-                // One that is gone already is what is wanted.
+                // The file may have been removed already.
                 let _ = std::fs::remove_file(path);
             }
         }
@@ -117,8 +117,8 @@ impl AsyncResults {
         in_steps || request.instructions.as_deref().is_some_and(named)
     }
 
-    /// Fills the placeholders in what the model and the operator wrote. A user's text and a tool's output are no place for
-    /// them: they would read results of others. Blocks.
+    /// Fills the placeholders in texts of the model and the operator. Texts of users and outputs of tools are
+    /// left alone: they could read other results. Blocks.
     pub(super) fn fill(&self, request: &mut ModelRequest) {
         let mut left = PLACEHOLDERS_FILLED_MAX;
         if let Some(instructions) = &mut request.instructions {
@@ -165,7 +165,7 @@ pub(super) fn is_plugin_name(name: &str) -> bool {
     !name.is_empty() && name.len() <= TASK_BYTES_MAX && !name.starts_with('.') && name.chars().all(is_char)
 }
 
-/// `None` = there is none.
+/// Reads a result; `None` = there is none.
 fn read_result(path: &Path) -> Result<Option<Value>, String> {
     match std::fs::metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_takes_the_place_of_its_placeholder_and_of_no_other() {
+    fn async_result_fills_its_placeholder_except_in_user_text() {
         let folder = tempfile::tempdir().unwrap();
         let results = AsyncResults::new(folder.path().join("results"));
         results.store(&callback("a1", &json!({"message": "see film.mp4"}))).unwrap();
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_result_is_refused_and_the_oldest_go() {
+    fn invalid_async_results_are_refused_and_count_is_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let results = AsyncResults::new(folder.path().to_owned());
         assert_eq!(results.store(&callback("../a", &json!({}))), Err(CallbackError::UnknownTask));
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_has_so_many_filled_and_no_more_and_a_long_result_is_cut() {
+    fn filled_placeholders_and_result_text_are_bounded() {
         let folder = tempfile::tempdir().unwrap();
         let results = AsyncResults::new(folder.path().to_owned());
         let long = "x".repeat(RESULT_SHOWN_BYTES_MAX + 1);
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn the_address_for_results_has_the_token() {
+    fn callback_url_contains_the_token() {
         let results = AsyncResults::new("/x".into());
         assert!(results.is_token(&TOKEN) && !results.is_token("") && TOKEN.len() == 32);
         assert_eq!(results.callback_url(), None, "without a server nothing can call back");

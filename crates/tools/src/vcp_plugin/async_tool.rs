@@ -23,7 +23,7 @@ const COMPLAINTS_BYTES_MAX: usize = 4_000;
 /// Number of bytes read at a time.
 const CHUNK_BYTES: usize = 16 * 1024;
 
-/// One invocation command.
+/// A tool for one invocation command of an asynchronous plugin.
 pub(super) struct AsyncPluginTool {
     pub(super) command: PluginTool,
     pub(super) results: Arc<AsyncResults>,
@@ -98,7 +98,7 @@ impl AsyncPluginTool {
 enum FirstAnswer {
     /// JSON with a `status`.
     Whole(Value),
-    /// It ended without one.
+    /// The program ended without an answer.
     None { stdout: Vec<u8>, stderr: Vec<u8> },
 }
 
@@ -121,7 +121,7 @@ async fn first_answer(running: &mut ChildProcess, input: &[u8]) -> FirstAnswer {
                 Ok(count @ 1..) if read.len() + count <= ANSWER_BYTES_MAX => {
                     read.extend_from_slice(&chunk[..count]);
                     if let Some(answer) = answer_in(&read) {
-                        // A pipe that nobody reads would block whoever writes into it.
+                        // An unread pipe would block the program that writes to it.
                         tokio::spawn(async move { drain(stdout).await });
                         return Ok(answer);
                     }
@@ -164,12 +164,12 @@ fn answer_in(output: &[u8]) -> Option<Value> {
 /// Lets it work on to its end, or to its time limit.
 async fn work_on(mut running: ChildProcess, deadline: Instant) {
     if timeout_at(deadline, running.wait()).await.is_err() {
-        // What cannot be ended goes on being killed.
+        // Killing continues for processes that cannot be ended yet.
         let _ = running.stop().await;
     }
 }
 
-/// The failure of a program that has not come to an end of its own, with what ended it.
+/// Failure of a program that did not exit normally, with its cause.
 fn explain_exit(why: String, exit: Result<std::io::Result<ChildExit>, Elapsed>) -> String {
     match exit {
         Ok(Ok(ChildExit { signal: Some(signal), .. })) => format!("it was ended by signal {signal}: {why}"),
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_whole_answer_counts() {
+    fn first_complete_json_answer_is_used() {
         for (output, expected) in [
             ("{\"status\":\"success\",\"result\":{\"id\":1}}\nmore", Some("success")),
             ("starting {1}\n{\"status\":\"error\",\"error\":\"x\"}", Some("error")),

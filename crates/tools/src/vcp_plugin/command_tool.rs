@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use throughline_wire::{CallArguments, ToolOutput};
 
-/// One invocation command.
+/// A tool for one invocation command of a synchronous plugin.
 pub(super) struct PluginTool {
     pub(super) spec: ToolSpec,
     pub(super) plugin: Arc<VcpPlugin>,
@@ -35,7 +35,7 @@ impl Tool for PluginTool {
             let why = format!("it answered with more than {ANSWER_BYTES_MAX} bytes, and was stopped");
             return Err(ToolError::lost(why));
         }
-        // As VCP has it: what the answer says counts, not the exit code.
+        // As in VCP: the reply decides, not the exit code.
         match reply::parse_reply(&result.stdout) {
             Ok(reply) => reply_output(&self.plugin, reply),
             Err(no_answer) => {
@@ -90,7 +90,7 @@ fn reply_output(plugin: &VcpPlugin, reply: Result<Value, String>) -> Result<Tool
     }
 }
 
-/// The same of a whole answer.
+/// Output or error of a whole answer.
 pub(super) fn output_or_error(
     plugin: &VcpPlugin,
     answer: Result<Value, String>,

@@ -9,7 +9,7 @@ const MONTHS: [&str; 12] =
     ["JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"];
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
-/// A cron line.
+/// A schedule in cron syntax.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CronSchedule {
     /// The values that each field allows, in order.
@@ -18,7 +18,7 @@ pub(super) struct CronSchedule {
     hours: Vec<i8>,
     days: Vec<i8>,
     months: Vec<i8>,
-    /// 0 is Sunday.
+    /// Weekdays; 0 is Sunday.
     weekdays: Vec<i8>,
     day_rule: DayRule,
 }
@@ -59,7 +59,7 @@ impl CronSchedule {
         })
     }
 
-    /// The first time after this one, in its time zone. `None` = there is none within eight years.
+    /// Next time after this one, in its time zone. `None` = none within eight years.
     pub(super) fn next_after(&self, after: &Zoned) -> Option<Zoned> {
         let mut date = after.date();
         for _ in 0..DAYS_SEARCHED_MAX {
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_next_time_of_a_line() {
+    fn cron_line_yields_its_next_run_time() {
         let now = "2026-11-23T22:40:30[UTC]";
         for (line, expected) in [
             ("0 * * * *", "2026-11-23 23:00:00 Mon"),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_is_none_says_which_field() {
+    fn invalid_cron_line_names_the_field() {
         for (line, expected) in [
             ("* * * *", "`* * * *` has 4 fields and not 5 or 6"),
             ("61 * * * *", "`61` is not a field of a cron line with values from 0 to 59"),

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// Reads a file. What is no such line is left out, as everywhere where this format is read.
+/// Reads a `.env` file. Other lines are ignored, as by every reader of this format.
 ///
-/// `export` in front is allowed. Without quotes a value ends at a `#`; within quotes, of three kinds, it may span lines,
-/// and only `"…"` knows `\n` and `\r`.
+/// A leading `export` is allowed. Without quotes a value ends at a `#`; within quotes, of three kinds, it may
+/// span lines, and only `"…"` has the escapes `\n` and `\r`.
 pub(super) fn parse(text: &str) -> BTreeMap<String, String> {
     let mut values = BTreeMap::new();
     let mut rest = text.trim_start_matches('\u{feff}');
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_values() {
+    fn dotenv_lines_are_parsed() {
         let text = "\u{feff}# a comment\nPLAIN=value\n  SPACED = two words  # note\nexport EXPORTED=1\r\nEMPTY=\n\
             DOUBLE=\"a\\nb # c\"\nSINGLE='a\\nb' # d\nLINES=\"one\ntwo\"\nAFTER=x=y\nno line\n1 2=3\nOPEN=\"never closed\nLAST=`q`";
         let values = parse(text);

@@ -1,4 +1,4 @@
-//! The plugins of folders: each by its manifest, and what is wrong with one is its own fault.
+//! Loads the plugins of folders: each by its manifest. A broken plugin does not affect the others.
 
 use super::async_results::is_plugin_name;
 use super::async_tool::{AsyncPluginTool, BACKGROUND_MAX};
@@ -29,7 +29,7 @@ pub(super) struct PluginLoader<'a> {
     loaded: Loaded,
 }
 
-/// The outcome.
+/// Result of loading.
 #[derive(Default)]
 pub(super) struct Loaded {
     pub(super) tools: Vec<Arc<dyn Tool>>,

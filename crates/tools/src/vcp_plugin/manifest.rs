@@ -1,4 +1,4 @@
-//! `plugin-manifest.json`: what is read of it, and what it means.
+//! `plugin-manifest.json`: the fields that are read, and their meaning.
 
 use super::cron::CronSchedule;
 use super::manual::{InvocationCommand, PluginCommand};
@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-/// A larger one is none.
+/// Largest manifest, in bytes; a larger one is refused.
 const MANIFEST_BYTES_MAX: u64 = 1024 * 1024;
 /// Time limit of a plugin that sets none: as in VCP.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(60);
-/// The same of an asynchronous plugin, with the time that it works on after its answer.
+/// Default time limit of an asynchronous plugin, including its work after the answer.
 const ASYNC_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30 * 60);
 
 /// Unknown fields are other programs' business.
@@ -39,7 +39,7 @@ pub(super) struct PluginManifest {
     capabilities: PluginCapabilities,
     #[serde(default)]
     refresh_interval_cron: Option<String>,
-    /// It works on what another plugin, a service, keeps in memory.
+    /// True if the plugin needs data that another plugin, a service, has in memory.
     #[serde(default)]
     pub(super) requires_context_bridge: bool,
 }
@@ -67,7 +67,7 @@ struct EntryPoint {
 struct PluginCommunication {
     #[serde(default)]
     protocol: Option<String>,
-    /// In milliseconds.
+    /// Time limit, in milliseconds.
     #[serde(default)]
     timeout: Option<f64>,
 }
@@ -188,7 +188,7 @@ impl PluginManifest {
         limit.map_or(default, |limit| Duration::from_millis(limit as u64))
     }
 
-    /// The words of the entry point. VCP hands it to a shell; here there is none.
+    /// Words of the entry point. VCP passes it to a shell; here there is none.
     pub(super) fn command_words(&self) -> Result<Vec<String>, ToolSettingError> {
         let line = self.entry_point.command.as_deref().unwrap_or_default();
         let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
@@ -219,7 +219,8 @@ impl PluginManifest {
         }
     }
 
-    /// The environment that VCP would give: what the schema names, with its types, and what every plugin gets.
+    /// Environment as in VCP: the variables of the schema, with their types, and those that every plugin
+    /// gets.
     pub(super) fn environment(
         &self,
         values: &BTreeMap<String, String>,
@@ -231,7 +232,7 @@ impl PluginManifest {
         let debug = values.get("DebugMode").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         env_vars.insert("DebugMode".to_owned(), debug.to_string());
         env_vars.insert("PYTHONIOENCODING".to_owned(), "utf-8".to_owned());
-        // Plugins stand in `Plugin/NAME` of the project.
+        // Plugins are in `Plugin/NAME` of the project.
         if let Some(base) = folder.parent().and_then(Path::parent) {
             env_vars.insert("PROJECT_BASE_PATH".to_owned(), base.display().to_string());
         }
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn entry_points_are_words_without_a_shell() {
+    fn entry_point_is_split_without_a_shell() {
         for (line, expected) in [
             ("node demo.js", Ok(vec!["node", "demo.js"])),
             (
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_have_the_types_of_the_schema() {
+    fn environment_values_follow_the_config_schema() {
         let schema = json!({"configSchema": {"Key": "string", "Max": {"type": "integer"}, "Bad": "integer", "On": "boolean", "Off": "boolean", "Absent": "string"}});
         let values = [
             ("Key", "k"),
@@ -353,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn time_limits_are_found_where_they_are() {
+    fn timeout_is_read_from_communication_or_entry_point() {
         for (more, expected) in [
             (json!({}), 60_000),
             (json!({"communication": {"timeout": 15_000}, "entryPoint": {"timeout": 1}}), 15_000),

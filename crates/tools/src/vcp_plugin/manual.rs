@@ -1,4 +1,4 @@
-//! Invocation commands: what a plugin's own manual, written for models, says about their requests.
+//! Invocation commands: the requests described in a plugin's own manual for models.
 
 use super::manifest::PluginManifest;
 use regex::Regex;
@@ -61,8 +61,8 @@ impl InvocationCommand {
             let texts = [self.example.as_deref().unwrap_or_default(), &self.description];
             texts.into_iter().flat_map(request_fields).filter(move |(name, _)| *name == key)
         };
-        // VCP sends what the model wrote, and the model writes what it was shown. A plugin with one command is often
-        // shown without any.
+        // VCP sends what the model wrote, and the model copies the manual. A plugin with one command often
+        // shows none.
         let command_field = match shown("command").next() {
             Some((_, shown)) if is_name(shown) => Some(shown.to_owned()),
             Some(_) => Some(identifier.clone()),
@@ -86,7 +86,7 @@ impl InvocationCommand {
 }
 
 impl PluginCommand {
-    /// As it is given, followed by the example.
+    /// Description in the manifest, followed by the example.
     pub(super) fn description(&self, manifest: &PluginManifest) -> String {
         let description = match self.description.trim() {
             "" => manifest.description.as_deref().unwrap_or_default(),
@@ -98,7 +98,7 @@ impl PluginCommand {
         }
     }
 
-    /// Texts, whatever their names. Those that the description shows are named, for models that want them listed.
+    /// Text parameters with any name. Names that the description shows are listed, for models that need them.
     pub(super) fn parameters(&self) -> Value {
         let mut properties = Map::new();
         let described = request_fields(&self.description).into_iter().map(|field| (field, ""));
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn the_field_command_is_sent_where_it_is_shown() {
+    fn command_field_is_sent_if_the_manual_shows_it() {
         for (invocation, identifier, command_field) in [
             (
                 json!({"commandIdentifier": "Calc", "description": "tool_name:「始」Demo「末」\nexpression:「始」1+1「末」"}),
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_those_that_are_shown() {
+    fn parameters_are_read_from_description_and_example() {
         let command = command(json!({
             "commandIdentifier": "Search",
             "description": "tool_name:「始」Demo「末」,\nquery:「始」(required) what to look for「末」,\nimage-size : 「始」「末」",
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn another_name_of_the_plugin_in_a_manual_is_an_alias_of_that_command() {
+    fn other_tool_names_in_a_manual_become_command_aliases() {
         let manual =
             "tool_name:「始」FileOperator「末」\ntool_name:「始」Demo「末」\ntool_name:「始」the tool「末」";
         let example = "tool_name :「始」FileOperator「末」, tool_name：「始」Files「末」";

@@ -1,10 +1,11 @@
-//! Plugins of VCP, in the folders where they are.
+//! Plugins of VCP, used in their own folders.
 //!
-//! A plugin is a folder with a `plugin-manifest.json`. Each invocation command of a synchronous or asynchronous plugin becomes
-//! a tool `PluginName.commandIdentifier` that a VCP block calls as ever (`tool_name`, `command`). Static plugins fill
-//! placeholders, message preprocessors change messages: both are the source's [`SourceHook`]. Nothing in the folder has to
-//! change; what is different is around it: no shell, no environment but what the manifest names, a sandbox, and nothing
-//! left running. Facts about the format: the manifests and the loader of lioensky/VCPToolBox, read in November 2026.
+//! A plugin is a folder with a `plugin-manifest.json`. Each invocation command of a synchronous or
+//! asynchronous plugin becomes a tool `PluginName.commandIdentifier` that a VCP block calls as in VCP
+//! (`tool_name`, `command`). Static plugins fill placeholders, message preprocessors change messages: both
+//! are the source's [`SourceHook`]. Nothing in the folder has to change; the differences are outside of it:
+//! no shell, no environment except the variables in the manifest, a sandbox, and no process left running.
+//! Facts about the format: the manifests and the loader of lioensky/VCPToolBox, read in November 2026.
 
 #[cfg(feature = "process")]
 mod async_results;

@@ -104,7 +104,7 @@ impl VcpPlugin {
         spec
     }
 
-    /// A failure, followed by the setting that would allow what the sandbox has refused.
+    /// A failure, followed by the setting that would permit what the sandbox has refused.
     pub(super) fn explained(&self, why: String) -> String {
         match sandbox_remedy(&why, &self.program, "[vcp_plugins]") {
             Some(remedy) => format!("{why}\n{remedy}"),

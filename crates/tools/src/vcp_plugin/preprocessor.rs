@@ -12,8 +12,8 @@ use crate::process::{StdoutMode, failure_text, run_program};
 use serde_json::{Map, Value, json};
 use throughline_wire::{ClosedStep, Media, Message, ModelRequest, UserPart};
 
-/// Loads a module, calls it as VCP does and writes what it answers in one marked line. The module's own output goes to
-/// standard error.
+/// Loads a module, calls it as VCP does and writes its answer in one marked line. The module's own output
+/// goes to standard error.
 pub(super) const MODULE_RUNNER: &str = r#"
 const { pathToFileURL } = require('node:url');
 const write = process.stdout.write.bind(process.stdout);
@@ -60,7 +60,7 @@ impl PreprocessorPlugin {
         let input = json!({"messages": to_json(request), "config": self.config}).to_string();
         let stdout = StdoutMode::Captured { bytes_max: ANSWER_BYTES_MAX };
         let context = ToolContext::detached();
-        // Given up at its time limit: what is dropped is killed.
+        // Given up at its time limit: the dropped process is killed.
         let run = run_program(program, input.as_bytes(), stdout, secrets, &context);
         let result = tokio::time::timeout(*timeout, run)
             .await
@@ -122,7 +122,7 @@ fn user_content(parts: &[UserPart]) -> Value {
     parts.collect()
 }
 
-/// Replaces the messages of a request. A message without a number is a new one; one that is missing is gone.
+/// Replaces the messages of a request. A message without a number is a new one; a missing one is removed.
 fn apply(request: &mut ModelRequest, answer: Vec<Value>) -> Result<(), String> {
     let mut instructions: Option<String> = None;
     let mut messages = Vec::with_capacity(answer.len());
@@ -217,14 +217,14 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_back_unchanged_changes_nothing() {
+    fn unchanged_messages_leave_the_request_unchanged() {
         let mut same = request();
         apply(&mut same, to_json(&request())).unwrap();
         assert_eq!(same, request());
     }
 
     #[test]
-    fn messages_are_changed_added_and_left_out() {
+    fn preprocessor_changes_adds_and_removes_messages() {
         let mut shown = to_json(&request());
         assert_eq!(shown[1]["content"], "one");
         assert_eq!(shown[3]["content"][1]["image_url"]["url"], "data:image/png;base64,iVBORw0KGgo=");
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_is_none_changes_nothing() {
+    fn invalid_answer_leaves_the_request_unchanged() {
         for (answer, expected) in [
             ("nonsense", "its answer is not JSON"),
             ("{\"status\":\"error\",\"error\":\"no key\"}", "no key"),

@@ -16,7 +16,7 @@ pub(super) fn parse_reply(stdout: &[u8]) -> Result<Result<Value, String>, String
     read_answer(serde_json::from_str(text).map_err(|error| format!("its answer is not JSON: {error}"))?)
 }
 
-/// The same of a document.
+/// Reads an answer from a parsed document.
 pub(super) fn read_answer(mut answer: Value) -> Result<Result<Value, String>, String> {
     match answer["status"].as_str() {
         Some("success") => Ok(Ok(answer["result"].take())),
@@ -29,7 +29,7 @@ pub(super) fn read_answer(mut answer: Value) -> Result<Result<Value, String>, St
     }
 }
 
-/// A result as an output. A text that is JSON counts as what it says, as in VCP; parts of `content` become text and
+/// A result as an output. Text that is JSON is parsed, as in VCP; parts of `content` become text and
 /// pictures.
 pub(super) fn output_from_result(result: Value) -> ToolOutput {
     let result = match result {
@@ -56,7 +56,7 @@ pub(super) fn output_from_result(result: Value) -> ToolOutput {
             _ => texts.push(part.to_string()),
         }
     }
-    // What stands beside the parts stays readable, without the base64 in it.
+    // Fields other than the parts stay readable, without their base64.
     if let Some(fields) = result.as_object_mut() {
         fields.shift_remove("content");
     }
@@ -67,7 +67,7 @@ pub(super) fn output_from_result(result: Value) -> ToolOutput {
     ToolOutput { value, media, ..ToolOutput::text(texts.join("\n")) }
 }
 
-/// `data:image/png;base64,…`
+/// Parses `data:image/png;base64,…`.
 fn parse_image(url: &str) -> Option<Media> {
     let (head, data) = url.strip_prefix("data:")?.split_once(',')?;
     let media_type = head.strip_suffix(";base64")?;
@@ -89,7 +89,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn answers_are_read_as_vcp_reads_them() {
+    fn stdout_is_parsed_as_vcp_status_reply() {
         for (stdout, expected) in [
             (r#" {"status":"success","result":"done"} "#, "Ok(Ok(String(\"done\")))"),
             (r#"{"status":"success"}"#, "Ok(Ok(Null))"),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn results_become_text_and_pictures() {
+    fn results_become_text_values_and_media() {
         let check = |result: Value, text: &str, value: Option<Value>, pictures: usize| {
             let output = output_from_result(result.clone());
             assert_eq!(

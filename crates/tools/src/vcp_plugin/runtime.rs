@@ -1,4 +1,4 @@
-//! Everything of a source's plugins that is no tool: static plugins, message preprocessors, and results that arrive later.
+//! Parts of a source's plugins other than tools: static plugins, message preprocessors, and late results.
 
 use super::VCP_PLUGINS;
 use super::async_results::AsyncResults;
@@ -24,7 +24,7 @@ pub(super) struct LoadedPlugins {
     pub(super) statics: Vec<StaticPlugin>,
     /// In the order in which they run.
     pub(super) preprocessors: Vec<PreprocessorPlugin>,
-    /// Those that are not named in the settings.
+    /// Preprocessors that the settings do not name.
     pub(super) idle_preprocessors: Vec<String>,
     /// Names of asynchronous plugins.
     pub(super) asynchronous: BTreeSet<String>,
@@ -35,7 +35,8 @@ impl VcpRuntime {
         Self { loaded: RwLock::default(), results: Arc::new(results), faults: Arc::default() }
     }
 
-    /// Takes what was loaded. Static plugins without placeholders begin: nothing else would ever start them.
+    /// Takes over the loaded plugins. Static plugins without placeholders start here: nothing else would ever
+    /// start them.
     pub(super) fn begin(&self, loaded: LoadedPlugins) {
         for plugin in loaded.statics.iter().filter(|plugin| plugin.placeholders.is_empty()) {
             plugin.start();
@@ -43,7 +44,7 @@ impl VcpRuntime {
         *self.loaded.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(loaded);
     }
 
-    /// Ends what runs by itself.
+    /// Ends the background work.
     pub(super) fn end(&self) {
         self.loaded().statics.iter().for_each(StaticPlugin::stop);
     }
@@ -93,7 +94,7 @@ impl SourceHook for VcpRuntime {
         for plugin in &self.loaded().preprocessors {
             match plugin.run(request).await {
                 Ok(()) => self.faults.clear(&plugin.name),
-                // As in VCP: the messages go on as they were.
+                // As in VCP: the messages stay unchanged.
                 Err(why) => {
                     let message = format!(
                         "the message preprocessor {} failed, and messages were left as they are: {why}",
@@ -149,7 +150,7 @@ impl SourceHook for VcpRuntime {
     }
 }
 
-/// The faults of a source: those of loading, and the last one of each plugin that runs by itself.
+/// The faults of a source: those of loading, and the last one of each plugin that runs in the background.
 #[derive(Default)]
 pub(super) struct FaultBoard {
     state: Mutex<FaultState>,
@@ -177,7 +178,7 @@ impl FaultBoard {
         self.change(|faults| faults.remove(plugin).is_some());
     }
 
-    /// Reports only what is new: every report makes a new registry.
+    /// Reports only changes: every report makes a new registry.
     fn change(&self, change: impl FnOnce(&mut BTreeMap<String, String>) -> bool) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if !change(&mut state.of_plugins) {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use throughline_engine::Effect;
 
-/// `[vcp_plugins]`.
+/// Settings of `[vcp_plugins]`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct VcpPlugins {
@@ -23,8 +23,8 @@ pub struct VcpPlugins {
     pub env_file: Option<PathBuf>,
     /// Plugins of the kind `messagePreprocessor` that change the messages of turns, in this order. Default: none.
     pub preprocessors: Vec<String>,
-    /// Folder for results that asynchronous plugins send after their call has ended. Default: `VCPAsyncResults` beside the
-    /// configuration.
+    /// Folder for results that asynchronous plugins send after their call has ended. Default:
+    /// `VCPAsyncResults` next to the configuration.
     pub results: Option<PathBuf>,
     /// Files and network that plugins may reach. Their own folder is always writable.
     pub sandbox: SandboxSettings,
@@ -48,13 +48,13 @@ impl VcpPlugins {
         exact.or_else(|| self.effects.get(plugin)).copied().unwrap_or_default()
     }
 
-    /// Values that nobody may see of what all plugins get: what is let through or stands in `env_file`, and is named like a
-    /// secret.
+    /// Values for all plugins that must be redacted: those that are passed on or come from `env_file`, and
+    /// have the name of a secret.
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         let allowed = self.env_allow.iter().filter_map(|name| spawn_context.environment.get_key_value(name));
         let mut values: BTreeMap<String, String> =
             allowed.map(|(name, value)| (name.clone(), value.clone())).collect();
-        // A file that cannot be read is told of where the plugins are loaded.
+        // A file that cannot be read is reported where the plugins are loaded.
         values.extend(
             self.env_file
                 .iter()
@@ -65,7 +65,7 @@ impl VcpPlugins {
     }
 
     #[cfg(feature = "process")]
-    /// Everything that a plugin can ask for: its own settings, over those for all, over what we let through.
+    /// All values available to a plugin: its own settings, over those for all, over our environment.
     pub(super) fn values(
         &self,
         plugin: &Path,

@@ -10,7 +10,7 @@ use crate::toolbox::{SourceReporter, ToolSource};
 use async_trait::async_trait;
 use std::sync::Arc;
 
-/// `[vcp_plugins]` of a configuration as a [`ToolSource`]. What is wrong with one plugin is its own fault.
+/// `[vcp_plugins]` of a configuration as a [`ToolSource`]. A broken plugin does not affect the others.
 pub struct VcpPluginSource {
     settings: VcpPlugins,
     spawn_context: SpawnContext,

@@ -1,4 +1,4 @@
-//! Static plugins: a program whose output is the value of placeholders, run again as its cron line says.
+//! Static plugins: a program whose output is the value of placeholders, run again by its cron schedule.
 
 use super::cron::CronSchedule;
 use super::plugin::VcpPlugin;
@@ -14,15 +14,15 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// Most bytes of a value; more is cut off.
 pub const PLACEHOLDER_BYTES_MAX: usize = 64 * 1024;
-/// Longest time that a request waits for the first value. Later ones take the value that there is.
+/// Longest time that a request waits for the first value. Later requests take the present value.
 pub const FIRST_VALUE_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Most bytes of output that are read.
 const OUTPUT_BYTES_MAX: usize = 1024 * 1024;
-/// Shortest pause between two runs, whatever the cron line says.
+/// Shortest pause between two runs, for any cron line.
 const PAUSE_MIN: Duration = Duration::from_millis(500);
 
-/// A static plugin. Its program runs for the first time when a prompt has one of its placeholders, or at once if it has
-/// none.
+/// A static plugin. Its program runs for the first time when a prompt has one of its placeholders, or
+/// immediately if it has none.
 pub(super) struct StaticPlugin {
     pub(super) name: String,
     /// Names of placeholders, without braces.
@@ -61,7 +61,7 @@ impl StaticPlugin {
         });
     }
 
-    /// Ends them.
+    /// Stops the background runs.
     pub(super) fn stop(&self) {
         drop(self.refresher.lock().unwrap_or_else(PoisonError::into_inner).take());
     }
@@ -109,7 +109,7 @@ impl StaticRunner {
     async fn run(&self) -> Result<String, String> {
         let VcpPlugin { program, secrets, timeout, .. } = &self.plugin;
         let context = ToolContext::detached();
-        // As in VCP: at the time limit the work is over, and what was written until then counts.
+        // As in VCP: at the time limit the run ends, and its output so far counts.
         let cancellation = context.cancellation().clone();
         let limit = AbortOnDropHandle::new(tokio::spawn({
             let timeout = *timeout;
@@ -138,7 +138,7 @@ fn placeholder_text(output: &str) -> String {
     let folded = serde_json::from_str::<Value>(output).ok().filter(|value| value["vcp_dynamic_fold"] == true);
     let text = match &folded {
         Some(document) => general_block(document),
-        // `[===vcp_fold: 0.5 ::desc: …===]`: what stands before the first is general.
+        // `[===vcp_fold: 0.5 ::desc: …===]`: the text before the first marker is general.
         None => output.split("[===vcp_fold:").next().filter(|text| !text.trim().is_empty()).unwrap_or(output),
     };
     let mut text: String =
@@ -163,7 +163,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn output_becomes_a_value() {
+    fn static_output_becomes_bounded_placeholder_text() {
         let folded = json!({"vcp_dynamic_fold": true, "fold_blocks": [
             {"threshold": 0.6, "content": "all details"}, {"threshold": 0, "content": "in short"}]});
         for (output, expected) in [

@@ -13,7 +13,7 @@ const URL_BYTES_MAX: usize = 2_000;
 /// Longest date, in characters.
 const DATE_CHARS_MAX: usize = 40;
 
-/// A hit.
+/// One search result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct SearchHit {
     pub(super) title: String,
@@ -37,7 +37,7 @@ impl SearchHit {
     }
 }
 
-/// Without markup, in one line, and with nothing in it that nobody sees.
+/// The text without markup, in one line, and without invisible characters.
 fn plain(text: &str, chars_max: usize) -> String {
     let text = unescape_html(&strip_tags(text));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_plain_and_bounded() {
+    fn hit_text_is_plain_and_bounded() {
         for (text, expected) in [
             ("<strong>Rust</strong> &amp; C: 1 &lt; 2", "Rust & C: 1 < 2"),
             ("a < b and c > d &c; &#x27;x&#39; &unknown;", "a < b and c > d &c; 'x' &unknown;"),
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hit_has_an_address_that_can_be_opened() {
+    fn hits_without_a_valid_http_url_are_dropped() {
         for url in [
             "javascript:alert(1)",
             "ftp://x.org/",

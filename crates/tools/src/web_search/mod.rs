@@ -1,7 +1,7 @@
 //! `web.search`: asks a search service and returns its hits as numbered sources.
 //!
-//! The service is the operator's choice and its address stands in the configuration; a model chooses only what to look for.
-//! Never follows a redirect, never shows the key, never passes on what nobody can see.
+//! The operator chooses the service and configures its address; a model chooses only the query. Never follows
+//! a redirect, never shows the key, never passes on invisible characters.
 //!
 //! ```toml
 //! [web_search]
@@ -58,12 +58,12 @@ pub struct WebSearchSource {
 }
 
 impl WebSearchSource {
-    /// Over the network.
+    /// A source that searches over the network.
     pub fn new(settings: WebSearchSettings, spawn_context: SpawnContext) -> Self {
         Self { settings, spawn_context, web: WebAccess::default() }
     }
 
-    /// Over something else.
+    /// A source that searches over another transport.
     #[must_use]
     pub fn with_transport(
         mut self,
@@ -82,7 +82,8 @@ impl WebSearchSource {
             let message = format!("results: {} is not from 1 to {HITS_MAX}", self.settings.results);
             return Err(ToolSettingError::new(message, "Default 5."));
         }
-        // An address that the configuration names is meant, wherever it leads: SearXNG usually runs on this machine.
+        // An address in the configuration is allowed even if it is private: SearXNG usually runs on this
+        // machine.
         let named = url.host_str().map(|host| match url.port() {
             Some(port) => format!("{host}:{port}"),
             None => host.to_owned(),
@@ -138,10 +139,10 @@ struct SearchArguments {
     /// Words to look for, as one would type them into a search engine.
     #[schemars(length(min = 1, max = 400))]
     query: String,
-    /// Most results.
+    /// Most results to return.
     #[schemars(range(min = 1, max = 20))]
     count: Option<usize>,
-    /// Only what is so new.
+    /// Oldest age of the results.
     time_range: Option<TimeRange>,
 }
 

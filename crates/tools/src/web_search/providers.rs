@@ -13,14 +13,14 @@ use throughline_wire::visible;
 /// Longest text of a refusal, in characters.
 const REFUSAL_CHARS_MAX: usize = 300;
 
-/// One search.
+/// A search request.
 pub(super) struct SearchQuery<'a> {
     pub(super) text: &'a str,
     pub(super) count: usize,
     pub(super) time_range: Option<TimeRange>,
 }
 
-/// The same in a service's form.
+/// A search in a service's format.
 pub(super) struct SearchRequest {
     pub(super) method: Method,
     pub(super) url: Url,
@@ -37,7 +37,7 @@ pub(super) fn request(
     let mut headers = HeaderMap::new();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
     let mut secret = |name: HeaderName, text: String| {
-        // The reason is not told: it may quote the key.
+        // The error is not quoted: it may contain the key.
         let mut value =
             HeaderValue::try_from(text).map_err(|_| "the key cannot be sent in a header".to_owned())?;
         value.set_sensitive(true);
@@ -97,7 +97,7 @@ fn range_word(range: TimeRange) -> &'static str {
     }
 }
 
-/// The hits of an answer, without those that lead nowhere or twice to the same page.
+/// Hits of an answer, without those that have no address or repeat a page.
 pub(super) fn hits(provider: SearchProvider, body: &str, count: usize) -> Result<Vec<SearchHit>, String> {
     let answer: Value =
         serde_json::from_str(body).map_err(|error| format!("{provider} answered no JSON: {error}"))?;
@@ -137,7 +137,7 @@ pub(super) fn hits(provider: SearchProvider, body: &str, count: usize) -> Result
     Ok(hits)
 }
 
-/// SearXNG finds nothing if none of its engines answers, and says so beside an empty list.
+/// SearXNG finds nothing if none of its engines answers, and reports that next to an empty list.
 fn engines_failed(answer: &Value) -> Option<String> {
     let engines = answer["unresponsive_engines"].as_array().filter(|engines| !engines.is_empty())?;
     let named = engines.iter().take(5).map(|engine| {
@@ -148,7 +148,7 @@ fn engines_failed(answer: &Value) -> Option<String> {
     Some(format!("SearXNG found nothing, and its engines did not answer: {}", visible::escape(&named)))
 }
 
-/// The sentence about an answer that is none.
+/// Sentence about an answer without results because of an error.
 pub(super) fn refusal(provider: SearchProvider, status: u16, body: &str) -> String {
     let answer: Value = serde_json::from_str(body).unwrap_or_default();
     let candidates =

@@ -6,13 +6,14 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// `[web_search]`.
+/// Settings of `[web_search]`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WebSearchSettings {
     /// The service: `searxng`, `brave`, `tavily`.
     pub provider: SearchProvider,
-    /// Its address. SearXNG needs one; the others have their own. An address that is named here may be private.
+    /// Address of the service. SearXNG needs one; the others have a default. A configured address may be
+    /// private.
     #[serde(default)]
     pub url: Option<String>,
     /// `"$NAME"`: the environment variable that holds the key. Default: `BRAVE_API_KEY`, `TAVILY_API_KEY`.
@@ -32,7 +33,7 @@ fn results_default() -> usize {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum SearchProvider {
-    /// SearXNG, or what speaks like it.
+    /// SearXNG, or a compatible service.
     Searxng,
     /// Brave Search.
     Brave,
@@ -100,7 +101,7 @@ impl WebSearchSettings {
         })
     }
 
-    /// Values that nobody may see.
+    /// Values that must be redacted.
     pub fn secret_values(&self, spawn_context: &SpawnContext) -> Vec<String> {
         self.key(spawn_context).ok().flatten().into_iter().collect()
     }

@@ -1,4 +1,5 @@
-//! A tool that asks a person: its time stands still, it is told once, and what does not fit never reaches it.
+//! A tool that asks a person: its time limit is paused, it gets one answer, and an answer that does not fit
+//! never reaches it.
 
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -45,11 +46,11 @@ fn accept(content: Value) -> ToolAnswer {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_time_limit_stands_still_while_a_person_is_asked() {
+async fn time_limit_pauses_while_a_question_is_open() {
     let secs = Duration::from_secs;
     let ada = || accept(json!({"name": "Ada"}));
     let table = [
-        // person, most that time stands still, does the tool end by itself, when
+        // person, longest pause, does the tool end normally, when
         (secs(0), secs(1_800), true, secs(8)),
         (secs(60), secs(1_800), true, secs(68)),
         (secs(1_700), secs(1_800), true, secs(1_708)),
@@ -66,7 +67,7 @@ async fn the_time_limit_stands_still_while_a_person_is_asked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_is_told_what_fits_and_nothing_else() {
+async fn answers_that_violate_the_form_become_cancel() {
     let table = [
         (accept(json!({"name": "Ada"})), r#"{"action":"accept","content":{"name":"Ada"}}"#),
         (ToolAnswer::Decline, r#"{"action":"decline"}"#),
@@ -81,16 +82,16 @@ async fn a_tool_is_told_what_fits_and_nothing_else() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_anyone_to_ask_it_is_declined_and_a_bad_form_is_shown_to_nobody() {
+async fn unhandled_question_is_declined_and_bad_form_is_cancelled() {
     assert_eq!(ToolContext::detached().ask(question()).await, ToolAnswer::Decline);
     let asked = QuestionHandler::new(|_| async { unreachable!("nobody can fill this in") });
     let bad = ToolQuestion::form("?", json!({"type": 7}));
     assert_eq!(ToolContext::detached_with(asked).ask(bad).await, ToolAnswer::Cancel);
 }
 
-// A call that is stopped waits for nobody.
+// A stopped call waits for no answer.
 #[tokio::test(start_paused = true)]
-async fn a_stop_answers_at_once() {
+async fn cancel_answers_an_open_question() {
     let ask = tool("desk.ask", "Asks", |_: NoArguments, context: ToolContext| async move {
         format!("{:?}", context.ask(question()).await)
     });

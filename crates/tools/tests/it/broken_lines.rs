@@ -52,7 +52,7 @@ impl Server {
         server
     }
 
-    /// Nobody listens any more: a connection is refused.
+    /// Stops listening: connections are refused.
     async fn stop(&self) {
         self.closed.cancel();
         // The socket is closed when the task has let go of it.
@@ -81,7 +81,7 @@ async fn read_request(stream: &mut TcpStream) -> Option<(String, Value)> {
     }
 }
 
-/// Asserts that a call of a tool with effects ended unknown, or one without failed, and says why.
+/// Asserts that a call of a tool with effects ended unknown, or one without failed, with the reason.
 fn check_lost(outcome: &CallOutcome, has_effects: bool, reason: &str) -> String {
     let (message, partial) = match (outcome, has_effects) {
         (CallOutcome::Unknown { message: Some(message), partial }, true)
@@ -100,7 +100,7 @@ fn check_both_lost([change, look]: &[CallOutcome; 2], reason: &str) -> String {
     partial
 }
 
-/// Asserts that a call failed by its own word, whatever its effect.
+/// Asserts that a call failed by its own report, for any effect.
 fn check_failed(outcome: &CallOutcome, reason: &str) {
     let CallOutcome::Failed { message, .. } = outcome else { panic!("expected {reason}, got {outcome:?}") };
     assert!(message.contains(reason), "expected {reason}, got {message}");
@@ -155,7 +155,7 @@ async fn ask_endpoints(answer: &'static str) -> [CallOutcome; 2] {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_breaks_off_may_have_done_it() {
+async fn interrupted_http_tool_call_is_lost() {
     for (answer, reason, partial) in [
         ("", "may have received the request and gave no answer", ""),
         ("HTTP/1.1 200 OK\r\ncontent-type: text/pl", "may have received the request and gave no answer", ""),
@@ -199,7 +199,7 @@ async fn an_endpoint_that_breaks_off_may_have_done_it() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_answers_has_answered() {
+async fn http_tool_error_answer_is_a_failure() {
     for (answer, reason) in [
         ("HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n", "answered HTTP 400"),
         ("HTTP/1.1 429 Too Many Requests\r\ncontent-length: 0\r\n\r\n", "answered HTTP 429"),
@@ -217,7 +217,7 @@ async fn an_endpoint_that_answers_has_answered() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_cannot_be_reached_was_sent_nothing() {
+async fn unreachable_http_tool_endpoint_is_a_failure() {
     let server = Server::start(|_, _| panic!("asked")).await;
     server.stop().await;
     let toolbox = endpoints(&server.address).await;
@@ -294,7 +294,7 @@ async fn ask_mcp(answer: impl Fn(&Value) -> String + Send + 'static) -> [CallOut
 }
 
 #[tokio::test]
-async fn an_mcp_server_over_http_that_breaks_off_may_have_done_it() {
+async fn interrupted_mcp_http_call_is_lost() {
     const SSE: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let table = [
         (String::new(), "broke before it had answered"),
@@ -315,7 +315,7 @@ async fn an_mcp_server_over_http_that_breaks_off_may_have_done_it() {
         (http("303 See Other", "location: /mcp\r\n", "text/plain", ""), "HTTP 303"),
         (SSE.to_owned(), "ended before it had answered"),
         (format!("{SSE}data: {{\"jsonrpc\":"), "ended before it had answered"),
-        // The rest of the stream is asked for, and cannot be had.
+        // The rest of the stream is requested, and not available.
         (format!("{SSE}id: 1\nretry: 1\ndata: \n\n"), "ended before it had answered"),
     ];
     for (answer, reason) in table {
@@ -327,7 +327,7 @@ async fn an_mcp_server_over_http_that_breaks_off_may_have_done_it() {
 }
 
 #[tokio::test]
-async fn an_mcp_server_over_http_that_refuses_a_call_has_not_done_it() {
+async fn refused_mcp_http_call_is_a_failure() {
     for status in [
         "400 Bad Request",
         "401 Unauthorized",
@@ -360,7 +360,7 @@ fn status_error(status: &str) -> String {
 }
 
 #[tokio::test]
-async fn an_mcp_server_that_does_not_listen_was_sent_nothing() {
+async fn unreachable_mcp_server_is_a_failure() {
     let (server, calls) = mcp_server("", |_, _| panic!("called")).await;
     let harness = mcp_client(&server).await;
     server.stop().await;
@@ -371,7 +371,7 @@ async fn an_mcp_server_that_does_not_listen_was_sent_nothing() {
 
 // After a 404 the SDK begins a new session and sends the call again, which was refused; after anything else it must not.
 #[tokio::test]
-async fn a_call_that_may_have_run_is_not_sent_again_with_a_new_session() {
+async fn mcp_call_is_resent_only_once_after_session_loss() {
     for (second, is_done) in [("done", true), ("", false)] {
         let (server, calls) = mcp_server("mcp-session-id: one\r\n", move |number, message| match number {
             0 => http("404 Not Found", "", "text/plain", ""),
@@ -399,7 +399,7 @@ async fn a_call_that_may_have_run_is_not_sent_again_with_a_new_session() {
 // --- MCP over pipes ---
 
 #[tokio::test]
-async fn an_mcp_program_that_ends_inside_a_call_may_have_done_it() {
+async fn mcp_program_exit_during_a_call_makes_it_lost() {
     let harness = McpHarness::start(McpServer { trusted: true, ..fake_server(&[]) }).await;
     for (tool, has_effects) in [("die_writing", true), ("die_reading", false)] {
         harness.until(is_up).await;
@@ -475,7 +475,7 @@ async fn run_plugin(kind: &str, script: &str) -> [CallOutcome; 2] {
 }
 
 #[tokio::test]
-async fn a_program_that_is_cut_short_may_have_done_it() {
+async fn program_killed_by_signal_or_limit_makes_its_call_lost() {
     use ScriptProgram::{Command, Plugin};
     for (program, script, reason, partial) in [
         (Command("text"), "echo half $KEY; kill -KILL $$", "sh was ended by signal 9 (SIGKILL)", "half …\n"),
@@ -514,7 +514,7 @@ async fn a_program_that_is_cut_short_may_have_done_it() {
 }
 
 #[tokio::test]
-async fn a_program_that_ends_by_itself_has_said_how() {
+async fn program_exit_code_or_invalid_output_is_a_failure() {
     use ScriptProgram::{Command, Plugin};
     for (program, script, reason) in [
         (Command("text"), "echo no >&2; exit 3", "sh ended with exit code 3: no"),

@@ -1,5 +1,5 @@
-//! Commands as tools, with real programs: what reaches them, what comes back, how they are stopped, and what is said
-//! about one that cannot be used.
+//! Commands as tools, with real programs: their input, their output, their end, and the faults of unusable
+//! ones.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};
@@ -65,7 +65,7 @@ fn done(outcome: CallOutcome) -> ToolOutput {
 fn failed(outcome: CallOutcome) -> (String, String) {
     match outcome {
         CallOutcome::Failed { message, partial }
-        // Commands without an effect of their own may do anything.
+        // Commands without a declared effect may do anything.
         | CallOutcome::Unknown { message: Some(message), partial } => {
             (message, partial.map_or_else(String::new, |output| output.text))
         }
@@ -74,7 +74,7 @@ fn failed(outcome: CallOutcome) -> (String, String) {
 }
 
 #[tokio::test]
-async fn arguments_arrive_as_json_and_as_items_and_never_in_a_shell() {
+async fn command_arguments_arrive_as_json_or_argv_without_a_shell() {
     let evil = "a b; touch /tmp/owned $(id) `id` \"'\n*";
     let output = done(run(with(shell("cat"), json!({})), json!({"text": evil, "n": [1, {"a": null}]})).await);
     assert_eq!(output.text, format!("{}\n", json!({"text": evil, "n": [1, {"a": null}]})));
@@ -97,7 +97,7 @@ async fn arguments_arrive_as_json_and_as_items_and_never_in_a_shell() {
 }
 
 #[tokio::test]
-async fn what_comes_back() {
+async fn results_are_text_json_or_failures() {
     let json_command = |script: &str| with(shell(script), json!({"output": "json"}));
     let output = done(run(json_command("echo '{\"degrees\": 21}'; echo noise >&2"), json!({})).await);
     assert_eq!((output.value, output.text.as_str()), (Some(json!({"degrees": 21})), "{\"degrees\":21}"));
@@ -126,8 +126,8 @@ async fn what_comes_back() {
 }
 
 #[tokio::test]
-async fn progress_and_output_reach_the_card_while_it_runs() {
-    // It goes on when its progress was seen, so that it cannot be over before.
+async fn command_progress_is_reported_while_it_runs() {
+    // It continues once its progress was seen, so that it cannot be over before.
     let folder = tempfile::tempdir().unwrap();
     let seen_it = folder.path().join("seen");
     let script = format!(
@@ -156,7 +156,7 @@ async fn progress_and_output_reach_the_card_while_it_runs() {
 }
 
 #[tokio::test]
-async fn the_environment_is_picked_and_its_secrets_are_never_said() {
+async fn env_is_filtered_and_secrets_redacted() {
     let script = "echo token=$TOKEN let=$COMMANDS_TEST_TOKEN cargo=$CARGO_PKG_NAME; printf %s \"user:$TOKEN\" | base64; \
         echo \"$TOKEN\" | cut -c1-5 | tr -d '\\n'; echo \"$TOKEN\" | cut -c6-; echo \"oh $TOKEN\" >&2; echo \"@progress {\\\"message\\\":\\\"$TOKEN\\\"}\" >&2; exit 1";
     let command = with(
@@ -202,7 +202,7 @@ fn nightmare(tag: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flooding_forking_deaf_command_is_stopped_at_its_limit() {
+async fn flooding_forking_command_is_killed_at_its_time_limit() {
     let tag = format!("98765{}.", std::process::id());
     let limit = Duration::from_secs(2);
     let command = with(shell(&nightmare(&tag)), json!({"timeout_ms": limit.as_millis() as u64}));
@@ -220,7 +220,7 @@ async fn a_flooding_forking_deaf_command_is_stopped_at_its_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_command_and_one_that_floods_json_are_stopped() {
+async fn cancelled_and_json_flooding_commands_are_stopped() {
     let tag = format!("98764{}.", std::process::id());
     let registry = one(shell(&format!(
         "trap '' TERM; echo started; setsid sleep {tag}1 & while :; do sleep {tag}2; done"
@@ -261,7 +261,7 @@ fn faults_of(toolbox: &Toolbox) -> Vec<(String, String)> {
 }
 
 #[tokio::test]
-async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
+async fn invalid_command_is_one_fault_and_others_work() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("notes.txt"), "").unwrap();
     let here = folder.path().display();
@@ -311,7 +311,7 @@ async fn a_required_sandbox_without_a_helper_is_a_fault() {
 }
 
 #[test]
-fn settings_are_read_strictly() {
+fn command_settings_reject_unknown_fields_and_values() {
     let read = |text: Value| serde_json::from_value::<CommandTool>(text).unwrap_err().to_string();
     let base = json!({"description": "d", "argv": ["true"]});
     for (more, expected) in [

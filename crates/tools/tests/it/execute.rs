@@ -58,7 +58,7 @@ impl Drop for Guard {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_ends_well_is_done() {
+async fn successful_tool_is_done() {
     let tool = tool("t.t", "", |_: NoArguments, _| async {
         sleep(HALF_A_SECOND).await;
         "fine"
@@ -70,7 +70,7 @@ async fn a_tool_that_ends_well_is_done() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_hangs_is_stopped_at_its_limit() {
+async fn hanging_tool_times_out_with_partial_output() {
     let dropped = Arc::new(AtomicBool::new(false));
     let guard = dropped.clone();
     let hangs = tool("t.t", "", move |_: NoArguments, context: ToolContext| {
@@ -91,7 +91,7 @@ async fn a_tool_that_hangs_is_stopped_at_its_limit() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_are_the_tools_or_the_callers() {
+async fn timeout_of_the_call_overrides_the_tools() {
     let hangs = || tool("t.t", "", |_: NoArguments, _| pending::<()>()).timeout(Duration::from_secs(2));
     let (outcome, _) = run(hangs(), call(json!({}))).await;
     assert_eq!(outcome, CallOutcome::TimedOut { limit_ms: 2_000, partial: None });
@@ -100,7 +100,7 @@ async fn limits_are_the_tools_or_the_callers() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_heeds_the_cancel_may_say_how_far_it_came() {
+async fn cancelled_tool_may_return_partial_output() {
     let polite = tool("t.t", "", |_: NoArguments, context: ToolContext| async move {
         context.cancellation().cancelled().await;
         sleep(Duration::from_millis(100)).await;
@@ -134,7 +134,7 @@ async fn a_tool_that_ignores_the_cancel_is_aborted_after_the_grace() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_call_that_was_cancelled_before_never_starts() {
+async fn call_cancelled_before_start_never_runs() {
     let starts = Arc::new(AtomicU32::new(0));
     let count = starts.clone();
     let counts = tool("t.t", "", move |_: NoArguments, _| {
@@ -168,7 +168,7 @@ async fn dropping_the_run_stops_the_tool() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_panic_is_a_failure_that_tells_what_was_said() {
+async fn panic_becomes_a_failure_with_its_message() {
     #[allow(unreachable_code)]
     async fn fixed(_: NoArguments, context: ToolContext) {
         context.write("before").await;
@@ -190,7 +190,7 @@ async fn a_panic_is_a_failure_that_tells_what_was_said() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn failures_say_what_and_keep_what_there_was() {
+async fn failures_carry_message_and_partial_output() {
     let returned = tool("t.t", "", |_: NoArguments, _| async {
         Err::<(), _>(ToolError::new("no such city").with_partial(ToolOutput::text("looked in 3 lists")))
     });
@@ -214,9 +214,9 @@ async fn failures_say_what_and_keep_what_there_was() {
     assert_eq!(message.chars().count(), throughline_tools::MESSAGE_CHARS_MAX + 1);
 }
 
-// The tool says that it does not know; its effect decides what that means.
+// The tool reports that the outcome is unknown; its effect decides what that means.
 #[tokio::test(start_paused = true)]
-async fn what_is_lost_is_unknown_only_if_it_can_have_had_effects() {
+async fn lost_call_is_unknown_only_if_it_may_have_had_effects() {
     for effect in Effect::ALL {
         let partial = Some(ToolOutput::text("page 1"));
         let returned = tool("t.t", "", |_: NoArguments, _| async {
@@ -239,7 +239,7 @@ async fn what_is_lost_is_unknown_only_if_it_can_have_had_effects() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nothing_runs_unchecked() {
+async fn invalid_arguments_and_unknown_tools_do_not_run() {
     let starts = Arc::new(AtomicU32::new(0));
     let count = starts.clone();
     let named = tool("t.t", "", move |_: NoArguments, _| {
@@ -261,7 +261,7 @@ async fn nothing_runs_unchecked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_knows_which_call_it_is() {
+async fn context_exposes_call_id_attempt_and_idempotency_key() {
     let asks = tool("t.t", "", |_: NoArguments, context: ToolContext| async move {
         format!("{} {} {}", context.call_id(), context.attempt(), context.idempotency_key())
     });
@@ -269,9 +269,9 @@ async fn a_tool_knows_which_call_it_is() {
     assert_eq!(run(asks, second).await.0, CallOutcome::Done(ToolOutput::text("call_1 2 turn_1-call_1")));
 }
 
-/// It cannot be stopped, by anybody; but the turn does not wait for it.
+/// A blocked thread cannot be stopped; but the turn does not wait for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_that_blocks_its_thread_does_not_delay_its_end() {
+async fn blocking_tool_does_not_delay_its_outcome() {
     let (release, held) = std::sync::mpsc::channel::<()>();
     let held = Arc::new(Mutex::new(held));
     let (ended, end) = std::sync::mpsc::channel();
@@ -293,9 +293,9 @@ async fn a_tool_that_blocks_its_thread_does_not_delay_its_end() {
     drop(release);
 }
 
-/// A driver in short: a task of its own for each call.
+/// A minimal driver: a separate task for each call.
 #[tokio::test(start_paused = true)]
-async fn calls_run_side_by_side_in_tasks() {
+async fn calls_run_concurrently() {
     let sleeps = tool("t.t", "", |_: NoArguments, context: ToolContext| async move {
         sleep(HALF_A_SECOND).await;
         context.call_id().to_string()
@@ -334,7 +334,7 @@ async fn updates(tool: FunctionTool, receiver_takes: Duration) -> (CallOutcome, 
 }
 
 #[tokio::test(start_paused = true)]
-async fn progress_comes_at_once_and_then_five_times_a_second_at_most() {
+async fn progress_is_immediate_then_at_most_five_per_second() {
     let chatty = || {
         tool("t.t", "", |_: NoArguments, context: ToolContext| async move {
             for n in 0..30 {
@@ -363,7 +363,7 @@ async fn progress_comes_at_once_and_then_five_times_a_second_at_most() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn characters_are_whole_in_every_update() {
+async fn output_updates_never_split_a_character() {
     let cut = tool("t.t", "", |_: NoArguments, context: ToolContext| async move {
         for byte in "天气".as_bytes() {
             context.write([*byte]).await;
@@ -376,7 +376,7 @@ async fn characters_are_whole_in_every_update() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_a_stopped_tool_wrote_is_limited_too() {
+async fn output_of_a_timed_out_tool_is_limited() {
     let folder = tempfile::tempdir().unwrap();
     let executor = ToolExecutor::default().with_spool(OutputSpool::new(folder.path()));
     async fn endless(_: NoArguments, context: ToolContext) {

@@ -1,4 +1,4 @@
-//! `files.*` show what is under their roots, and nothing else whatever the path.
+//! `files.*` show the content of their roots, and nothing else for any path.
 
 use serde_json::{Value, json};
 use std::fs;
@@ -10,7 +10,7 @@ use throughline_tools::builtin::files::{
 use throughline_tools::{ToolExecutor, ToolInvocation, ToolRegistry, ToolToggles};
 use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolOutput};
 
-/// `secret` beside the roots `notes` and `code`.
+/// A `secret` next to the roots `notes` and `code`.
 fn fixture() -> (TempDir, ToolRegistry) {
     let folder = tempfile::tempdir().unwrap();
     let write = |path: &str, text: &str| {
@@ -54,7 +54,7 @@ async fn refused(registry: &ToolRegistry, tool: &str, arguments: Value) -> Strin
 }
 
 #[tokio::test]
-async fn a_text_is_found_whatever_its_case_in_every_script() {
+async fn search_ignores_case_in_every_script() {
     let (folder, registry) = fixture();
     for (text, query) in
         [("ПРИВЕТ", "привет"), ("à l'ÉCOLE", "école"), ("η οδος", "ΟΔΟΣ"), ("ქართული", "ᲥᲐᲠᲗᲣᲚᲘ")]
@@ -178,7 +178,7 @@ async fn files_are_searched() {
 }
 
 #[tokio::test]
-async fn a_flood_of_matches_entries_and_bytes_is_bounded() {
+async fn list_and_search_results_are_bounded() {
     let (folder, registry) = fixture();
     let many = folder.path().join("notes/many");
     fs::create_dir(&many).unwrap();
@@ -205,7 +205,7 @@ async fn a_flood_of_matches_entries_and_bytes_is_bounded() {
 }
 
 #[tokio::test]
-async fn no_path_leads_out() {
+async fn paths_cannot_escape_the_roots() {
     let (folder, registry) = fixture();
     let absolute = folder.path().join("secret/key.txt").to_string_lossy().into_owned();
     let inside = folder.path().join("notes/plan.md").to_string_lossy().into_owned();
@@ -282,7 +282,7 @@ async fn no_path_leads_out() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn links_that_stay_inside_work_and_a_search_does_not_follow_any() {
+async fn links_within_a_root_work_and_search_follows_none() {
     use std::os::unix::fs::symlink;
     let (folder, registry) = fixture();
     let notes = folder.path().join("notes");
@@ -309,7 +309,7 @@ async fn links_that_stay_inside_work_and_a_search_does_not_follow_any() {
 /// A root that is swapped for a link after the server has started still is the folder that was allowed.
 #[cfg(unix)]
 #[tokio::test]
-async fn a_root_stays_the_folder_it_was() {
+async fn root_swapped_for_a_link_keeps_the_original_folder() {
     let (folder, registry) = fixture();
     fs::rename(folder.path().join("notes"), folder.path().join("moved")).unwrap();
     std::os::unix::fs::symlink(folder.path().join("secret"), folder.path().join("notes")).unwrap();
@@ -323,7 +323,7 @@ async fn a_root_stays_the_folder_it_was() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn pipes_and_devices_are_not_opened() {
+async fn pipes_are_not_opened() {
     let (folder, registry) = fixture();
     let pipe = folder.path().join("notes/pipe");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
@@ -337,7 +337,7 @@ async fn pipes_and_devices_are_not_opened() {
 }
 
 #[tokio::test]
-async fn with_one_root_its_name_may_be_left_out() {
+async fn single_root_name_is_optional_in_paths() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("desk")).unwrap();
     fs::write(folder.path().join("a.txt"), "outer\n").unwrap();
@@ -351,7 +351,7 @@ async fn with_one_root_its_name_may_be_left_out() {
 }
 
 #[tokio::test]
-async fn without_roots_nothing_is_there() {
+async fn without_roots_no_file_is_accessible() {
     let registry = ToolRegistry::builder().tools(FileRoots::new().tools()).build().unwrap();
     assert_eq!(done(&registry, "files.list", json!({})).await.text, "No folder is allowed.");
     assert!(
@@ -368,7 +368,7 @@ async fn without_roots_nothing_is_there() {
 }
 
 #[test]
-fn roots_are_checked_when_they_are_set() {
+fn invalid_roots_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for name in ["", ".", "..", "a/b", "/a", "a\0", "a\\b", "a/"] {
@@ -382,7 +382,7 @@ fn roots_are_checked_when_they_are_set() {
 }
 
 #[test]
-fn the_tools_read_and_say_where_paths_begin() {
+fn file_tools_start_early_and_describe_their_roots() {
     let (_folder, registry) = fixture();
     let offered = registry.offered(&ToolToggles::default());
     assert_eq!(offered.len(), 3);

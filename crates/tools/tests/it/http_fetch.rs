@@ -17,7 +17,7 @@ use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolOutput};
 
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
-/// A resolver that gives its answers in turn, the last one for ever, and counts the questions.
+/// A resolver that gives its answers in turn, the last one repeatedly, and counts the queries.
 struct Answers {
     answers: Vec<Vec<IpAddr>>,
     asked: Mutex<Vec<String>>,
@@ -138,7 +138,7 @@ fn output(outcome: CallOutcome) -> ToolOutput {
 }
 
 #[tokio::test]
-async fn nothing_inside_is_reached_however_it_is_written() {
+async fn internal_addresses_are_refused_in_every_notation() {
     check_addresses(include_str!("../ssrf/urls.jsonl")).await;
 }
 
@@ -188,7 +188,7 @@ async fn check_addresses(suite: &str) {
         match (case["verdict"].as_str().unwrap(), case["expect"].as_str()) {
             ("allow", _) => assert!(is_done, "{outcome:?}: {line}"),
             ("block", None) => assert!(!is_done, "not blocked: {line}"),
-            // The two whose expectation is more than a verdict: what was dialled, and with what, is checked above.
+            // These two also expect details that are checked above: the dialled address and the request.
             ("block", Some(expected)) => assert!(
                 [
                     "either blocked, or dialled only to 93.184.216.34",
@@ -204,7 +204,7 @@ async fn check_addresses(suite: &str) {
 }
 
 #[tokio::test]
-async fn a_page_is_read() {
+async fn page_is_fetched_with_get_and_head() {
     let (web, dns) = (Web::new(vec![Page::text("天气好")]), Answers::public());
     let output = output(fetch(&web, &dns, json!({"url": "https://example.com/a?b=c#d"})).await);
     assert_eq!(
@@ -223,7 +223,7 @@ async fn a_page_is_read() {
 const PRICE: &[u8] = b"\xbc\xdb\xb8\xf1";
 
 #[tokio::test]
-async fn a_page_is_read_in_its_own_encoding() {
+async fn page_is_decoded_in_its_charset() {
     for (content_type, body, expected) in [
         ("text/plain; charset=GBK", PRICE.to_vec(), "\n\n价格"),
         ("text/html", [b"<meta charset=gbk>", PRICE].concat(), "\n\n<meta charset=gbk>价格"),
@@ -250,7 +250,7 @@ async fn a_page_is_read_in_its_own_encoding() {
 }
 
 #[tokio::test]
-async fn the_limit_holds_for_bytes_and_text_and_halves_no_character() {
+async fn body_limit_bounds_text_and_never_splits_a_character() {
     for (content_type, body, expected) in [
         ("text/plain", "价格价格".as_bytes(), "价格价"),
         ("text/plain; charset=gbk", PRICE, "价格"),
@@ -276,9 +276,9 @@ async fn output_of_head() -> String {
     web.requests()[0].method.to_string()
 }
 
-/// The first answer is public and the second is not: whoever asks twice is caught.
+/// The first answer is public and the second is not: code that resolves twice is caught.
 #[tokio::test]
-async fn a_name_is_resolved_once_and_the_answer_is_what_is_dialled() {
+async fn name_is_resolved_once_and_its_address_is_dialled() {
     let dns = Answers::new(vec![vec![PUBLIC], vec!["127.0.0.1".parse().unwrap()]]);
     let web = Web::new(vec![Page::text("ok")]);
     output(fetch(&web, &dns, json!({"url": "http://rebind.test/"})).await);
@@ -297,7 +297,7 @@ async fn a_name_is_resolved_once_and_the_answer_is_what_is_dialled() {
 }
 
 #[tokio::test]
-async fn refusals_say_why() {
+async fn refused_urls_are_reported_with_a_reason() {
     for (url, expected) in [
         ("not a url", "/url: not an address: relative URL without a base"),
         ("ftp://example.com/", "/url: only http and https are fetched, not `ftp`"),
@@ -328,7 +328,7 @@ async fn refusals_say_why() {
 }
 
 #[tokio::test]
-async fn redirects_are_followed_three_times_and_no_more() {
+async fn redirects_are_limited_to_three_and_checked() {
     let hop = |n: u32| Page::redirect(&format!("https://example.com/{n}"));
     let web = Web::new(vec![hop(1), hop(2), hop(3), Page::text("there")]);
     let output = output(fetch(&web, &Answers::public(), json!({"url": "https://example.com/"})).await);
@@ -357,7 +357,7 @@ async fn redirects_are_followed_three_times_and_no_more() {
 }
 
 #[tokio::test]
-async fn credentials_stay_at_their_origin_also_after_a_way_back() {
+async fn credentials_stay_dropped_after_a_cross_origin_redirect() {
     let headers = "Authorization: Bearer s\nCookie: s\n\n  X-Api-Key:s  \r\nAccept: text/html\n";
     let arguments = json!({"url": "https://one.test/", "headers": headers});
     let replies =
@@ -377,7 +377,7 @@ async fn credentials_stay_at_their_origin_also_after_a_way_back() {
 }
 
 #[tokio::test]
-async fn headers_of_the_connection_cannot_be_set() {
+async fn connection_and_malformed_headers_are_refused() {
     for name in [
         "Host",
         "Connection",
@@ -414,7 +414,7 @@ async fn headers_of_the_connection_cannot_be_set() {
 }
 
 #[test]
-fn its_arguments_can_be_written_in_every_protocol() {
+fn fetch_parameters_have_no_nested_types() {
     let tool = HttpFetch::new(FetchLimits::default(), AllowedPorts::default());
     let spec = throughline_tools::Tool::definition(&tool);
     for (name, schema) in spec.parameters["properties"].as_object().unwrap() {
@@ -424,7 +424,7 @@ fn its_arguments_can_be_written_in_every_protocol() {
 }
 
 #[tokio::test]
-async fn bodies_are_bounded_and_told_apart() {
+async fn bodies_are_bounded_and_binary_ones_not_shown() {
     let limits = FetchLimits { body_bytes_max: 10, ..FetchLimits::default() };
     let page = |kind: &str, pieces: &[&[u8]]| Page {
         status: 404,
@@ -458,7 +458,7 @@ async fn bodies_are_bounded_and_told_apart() {
 }
 
 #[tokio::test]
-async fn what_was_not_asked_for_is_not_unpacked() {
+async fn compressed_answers_are_refused() {
     let bomb = Page { headers: vec![("content-encoding", "gzip".into())], ..Page::text("bomb") };
     let outcome =
         fetch(&Web::new(vec![bomb]), &Answers::public(), json!({"url": "https://example.com/"})).await;
@@ -469,7 +469,7 @@ async fn what_was_not_asked_for_is_not_unpacked() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_never_ends_is_left_after_30_seconds() {
+async fn endless_page_times_out_after_30_seconds() {
     let endless = Page { hangs: true, ..Page::text("begun") };
     let started = tokio::time::Instant::now();
     let outcome =
@@ -479,7 +479,7 @@ async fn a_page_that_never_ends_is_left_after_30_seconds() {
 }
 
 #[tokio::test]
-async fn a_redirect_to_a_host_that_nobody_named_is_not_followed() {
+async fn redirect_to_another_host_is_refused_unless_allowed() {
     let check = async |from: &str, to: &str, hosts: &[&str], is_followed: bool| {
         let web = Web::new(vec![Page::redirect(to), Page::text("there")]);
         let hosts = hosts.iter().map(|host| (*host).to_owned());

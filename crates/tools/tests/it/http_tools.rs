@@ -1,4 +1,4 @@
-//! HTTP endpoints as tools: what is asked, where it may go, and that no secret comes back.
+//! HTTP endpoints as tools: the requests, the permitted addresses, and the absence of secrets in responses.
 
 use async_trait::async_trait;
 use base64::Engine;
@@ -35,7 +35,7 @@ impl HostResolver for Names {
 /// A reply: status, headers, body.
 type Page = (u16, Vec<(&'static str, String)>, Vec<u8>);
 
-/// Answers as scripted, in turn, the last one for ever, and keeps what it was asked.
+/// Answers as scripted, in turn, the last one repeatedly, and records the requests.
 #[derive(Default)]
 struct Web {
     replies: Mutex<Vec<Page>>,
@@ -108,7 +108,7 @@ fn why(outcome: &CallOutcome) -> &str {
 }
 
 #[tokio::test]
-async fn a_request_is_what_the_settings_say_with_values_in_it() {
+async fn request_is_built_from_settings_and_arguments() {
     let settings = json!({
         "method": "POST", "url": "https://api.example.com/v1/{city}?units={units}",
         "query": {"key": "$API_KEY"}, "headers": {"authorization": "Bearer $API_KEY", "x-plain": "yes"},
@@ -135,7 +135,7 @@ async fn a_request_is_what_the_settings_say_with_values_in_it() {
 }
 
 #[tokio::test]
-async fn a_schema_is_made_of_the_names() {
+async fn schema_is_derived_from_template_arguments() {
     let web = Arc::new(Web::default());
     let settings = json!({"description": "d", "url": "https://x.org/{city}?q={query}&city={city}"});
     let toolbox = toolbox(json!({"now": settings}), web).await;
@@ -151,7 +151,7 @@ async fn a_schema_is_made_of_the_names() {
 }
 
 #[tokio::test]
-async fn what_comes_back() {
+async fn http_tool_results_are_text_images_or_failures() {
     let get = || json!({"url": "https://x.org/{a}"});
     let a = json!({"a": "1"});
     let asked = ask(get(), a.clone(), vec![page(200, "text/plain", "plain text")]).await;
@@ -197,7 +197,7 @@ async fn what_comes_back() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_in_its_own_encoding() {
+async fn answer_is_decoded_in_its_charset() {
     let beijing = b"{\"\xb3\xc7\xca\xd0\":\"\xb1\xb1\xbe\xa9\"}";
     let whole = "{\"城市\":\"北京\"}";
     let url = json!({"url": "https://x.org/"});
@@ -227,7 +227,7 @@ async fn an_answer_is_read_in_its_own_encoding() {
 }
 
 #[tokio::test]
-async fn it_goes_only_where_it_may() {
+async fn requests_and_redirects_reach_only_allowed_hosts() {
     let a = json!({});
     let refused = async |settings: Value, replies: Vec<Page>, expected: &str| {
         let asked = ask(settings, a.clone(), replies).await;
@@ -270,7 +270,7 @@ async fn it_goes_only_where_it_may() {
 }
 
 #[tokio::test]
-async fn secrets_go_to_their_origin_and_come_back_from_nowhere() {
+async fn secrets_stay_at_their_origin_and_are_redacted() {
     let settings = || {
         json!({
             "url": "https://x.org/{a}", "query": {"key": "$API_KEY"},
@@ -309,7 +309,7 @@ async fn secrets_go_to_their_origin_and_come_back_from_nowhere() {
 }
 
 #[tokio::test]
-async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
+async fn invalid_http_tool_is_one_fault_and_others_work() {
     for (settings, message) in [
         (json!({"url": "x.org"}), "url: it does not begin with http:// or https://"),
         (json!({"url": "https://{host}/"}), "url: the host cannot be an argument"),

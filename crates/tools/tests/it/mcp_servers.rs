@@ -15,7 +15,7 @@ use throughline_tools::mcp::{McpServer, PinStore, ProtocolEra};
 use throughline_tools::{QuestionHandler, Toolbox};
 use throughline_wire::{CallOutcome, StartState, ToolOutput};
 
-/// The folder of the installed packages; without it a test says so and passes.
+/// Folder of the installed packages; without it a test prints a line and passes.
 fn packages() -> Option<PathBuf> {
     match std::env::var_os("THROUGHLINE_MCP_SERVERS") {
         // Another check of this run has them.
@@ -51,7 +51,7 @@ fn output(outcome: CallOutcome) -> ToolOutput {
     }
 }
 
-/// Everything that the server can show, over whichever way it is reached.
+/// Checks every feature of the server, over any transport.
 async fn everything_works(harness: &McpHarness) {
     let call = async |method: &str, arguments: Value| output(harness.call(method, arguments).await);
     assert_eq!(call("echo", json!({"message": "hello"})).await.text, "Echo: hello");
@@ -76,7 +76,7 @@ async fn everything_works(harness: &McpHarness) {
     output(outcome);
     assert_eq!(progress.last().and_then(|progress| progress.total), Some(4.0), "{progress:?}");
 
-    // What it answers to a call that it cannot take is an error of the tool, not of the connection.
+    // Its answer to an invalid call is an error of the tool, not of the connection.
     let wrong =
         harness.call("get-resource-reference", json!({"resourceType": "Text", "resourceId": -1})).await;
     assert!(matches!(wrong, CallOutcome::Failed { .. }), "{wrong:?}");
@@ -93,14 +93,14 @@ async fn everything_works(harness: &McpHarness) {
     assert_eq!(call("echo", json!({"message": "after"})).await.text, "Echo: after");
 }
 
-/// A call of the same server that has an answer: what was sent before it has arrived.
+/// A call of the same server with an answer: earlier messages have arrived by then.
 async fn cancel_when_seen(harness: &McpHarness, cancel: tokio_util::sync::CancellationToken) {
     output(harness.call("echo", json!({"message": "in between"})).await);
     cancel.cancel();
 }
 
 #[tokio::test]
-async fn server_everything_as_a_program() {
+async fn server_everything_works_over_stdio() {
     let Some(packages) = packages() else { return };
     let settings = McpServer { command: node(&packages, EVERYTHING, &["stdio"]), ..McpServer::default() };
     let harness = started("everything", settings).await;
@@ -128,9 +128,9 @@ async fn questions_are_answered(harness: &McpHarness) {
 }
 
 #[tokio::test]
-async fn server_everything_over_http() {
+async fn server_everything_works_over_http_and_reconnects() {
     let Some(packages) = packages() else { return };
-    // Below those that a system gives to whoever wants any: the server finds it free, also when it comes back.
+    // Below the ports that a system assigns: the server finds it free, also after a restart.
     let first = 20_000 + u16::try_from(std::process::id() % 10_000).unwrap();
     let is_free = |port: &u16| std::net::TcpListener::bind(("127.0.0.1", *port)).is_ok();
     let port = (first..32_000).find(is_free).unwrap();
@@ -157,7 +157,7 @@ async fn server_everything_over_http() {
 }
 
 #[tokio::test]
-async fn server_filesystem_writes_only_when_somebody_says_so_and_only_in_its_root() {
+async fn server_filesystem_effects_follow_trust_reads_stay_in_root() {
     let Some(packages) = packages() else { return };
     let root = tempfile::tempdir().unwrap();
     let root = root.path().canonicalize().unwrap();
@@ -204,7 +204,8 @@ async fn server_time_speaks_both_revisions() {
 /// Names the conformance suite's server to the process that it starts.
 const PROBE: &str = "THROUGHLINE_MCP_PROBE";
 
-/// Not a test of its own: a host that takes all tools of the server whose URL is the last argument, and calls each once.
+/// Not a test in itself: a host that uses all tools of the server whose URL is the last argument, and calls
+/// each once.
 #[tokio::test]
 async fn probe_process() {
     let (Ok(_), Some(url)) = (std::env::var(PROBE), std::env::args().next_back()) else { return };
@@ -219,7 +220,7 @@ async fn probe_process() {
     for name in names {
         let arguments = if name == "add_numbers" { json!({"a": 5, "b": 3}) } else { json!({}) };
         let (mut call, _) = harness.prepared(&name, arguments);
-        // Whatever the form's own defaults are.
+        // For any defaults of the form.
         call.question_handler = QuestionHandler::new(|_| async { ToolAnswer::Accept { content: None } });
         println!("{name}: {:?}", harness.running(call).await);
     }
@@ -227,7 +228,7 @@ async fn probe_process() {
 }
 
 #[tokio::test]
-async fn the_conformance_suite_finds_nothing_wrong() {
+async fn mcp_conformance_suite_passes() {
     let Some(packages) = packages() else { return };
     let us = std::env::current_exe().unwrap();
     let probe = format!("{} --exact mcp_servers::probe_process --nocapture", us.display());
@@ -243,7 +244,7 @@ async fn the_conformance_suite_finds_nothing_wrong() {
         let report =
             format!("{}{}", String::from_utf8_lossy(&ended.stdout), String::from_utf8_lossy(&ended.stderr));
         let faults = faults(&folder.path().join("results"));
-        // Its clock runs on while the machine does other things. That the pause is kept is tested in virtual time, in
+        // Its clock runs on while the machine is busy. The pause itself is tested in virtual time, in
         // `mcp.rs`.
         let is_late = faults == [("client-sse-retry-timing".to_owned(), "WARNING".to_owned())];
         assert!(ended.status.success() || is_late, "{scenario}: {faults:?}\n{report}");

@@ -1,4 +1,5 @@
-//! Children end with everything that they started, and reach no further than they may. Real processes.
+//! Children end with everything that they started, and reach only permitted files and processes. Real
+//! processes.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
@@ -14,7 +15,8 @@ fn helper() -> ExecHelper {
     ExecHelper::new(env!("CARGO_BIN_EXE_throughline-exec"), [])
 }
 
-/// `sh -c script`; `tag` ends up in the command lines of what it starts, so that it can be found.
+/// Runs `sh -c script`; `tag` ends up in the command lines of the started processes, so that they can be
+/// found.
 fn shell(helper: Option<ExecHelper>, tag: &str, script: &str) -> ProgramSpec {
     let spawn_context = SpawnContext { helper, ..SpawnContext::of_this_process() };
     let path = spawn_context.find_program("sh").unwrap();
@@ -50,7 +52,7 @@ async fn until(tag: &str, what: &str, is_so: impl Fn(&[String]) -> bool) {
             return;
         }
         assert!(Instant::now() < limit, "{what}: {found:#?}");
-        // The scan must not take the processor from what it waits for.
+        // The scan must not take the processor from the observed processes.
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
@@ -61,7 +63,8 @@ async fn first_line(running: &mut ChildProcess) -> String {
     line
 }
 
-/// Everything that a program may try in order to survive: ignore, fork, detach, become a daemon, drop its environment.
+/// Every way in which a program may try to survive: ignore signals, fork, detach, become a daemon, drop its
+/// environment.
 fn hostile(tag: &str, with_clean_environment: bool) -> String {
     let clean = if with_clean_environment {
         format!("(env -i setsid sh -c 'trap \"\" TERM HUP; sleep {tag}4 & sleep {tag}5' &) ")
@@ -106,7 +109,7 @@ enum End {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_it_tries_nothing_survives() {
+async fn no_descendant_survives_stop_or_drop() {
     check_nothing_survives("stopped, supervised", Some(helper()), End::Stop).await;
     check_nothing_survives("dropped, supervised", Some(helper()), End::Drop).await;
     check_nothing_survives("stopped, alone", None, End::Stop).await;
@@ -114,7 +117,7 @@ async fn whatever_it_tries_nothing_survives() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_left_behind_is_ended_too() {
+async fn background_processes_are_killed_when_the_program_exits() {
     for (name, helper) in [("left, supervised", Some(helper())), ("left, alone", None)] {
         let tag = unique(name);
         let script = format!("setsid sleep {tag} > /dev/null 2>&1 & sleep {tag} & echo done; exit 3");
@@ -126,7 +129,7 @@ async fn what_is_left_behind_is_ended_too() {
 }
 
 #[tokio::test]
-async fn one_that_ends_when_asked_is_not_killed() {
+async fn program_that_exits_on_sigterm_is_not_killed() {
     for helper in [Some(helper()), None] {
         let script = "trap 'echo bye; exit 7' TERM; echo ready; while :; do sleep 0.01; done";
         let mut running = shell(helper, "", script).start().unwrap();
@@ -137,9 +140,9 @@ async fn one_that_ends_when_asked_is_not_killed() {
     }
 }
 
-// A supervisor that is killed itself: what it kept is found by its mark.
+// A supervisor that is killed itself: its processes are found by their mark.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_supervisor_takes_its_child_with_it() {
+async fn children_die_with_a_killed_supervisor() {
     let tag = unique("killed supervisor");
     let script = format!("setsid sleep {tag}1 & echo ready; sleep {tag}2; :");
     let mut running = shell(Some(helper()), &tag, &script).start().unwrap();
@@ -155,9 +158,9 @@ async fn a_killed_supervisor_takes_its_child_with_it() {
     until(&tag, "after the supervisor", <[String]>::is_empty).await;
 }
 
-// A supervisor that its child has stopped hears what it is told all the same.
+// A supervisor that its child has stopped still receives its signals.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stopped_supervisor_is_woken() {
+async fn sigstopped_supervisor_is_resumed_and_its_program_killed() {
     let tag = unique("stopped supervisor");
     let mut program = shell(
         Some(helper()),
@@ -180,7 +183,7 @@ async fn a_stopped_supervisor_is_woken() {
 
 // We are killed with SIGKILL, and can do nothing any more.
 #[tokio::test]
-async fn a_child_does_not_outlive_us() {
+async fn child_does_not_outlive_its_parent_process() {
     let tag = unique("outlived");
     let private = tempfile::tempdir().unwrap();
     let orders = |parent: &str| {
@@ -189,7 +192,7 @@ async fn a_child_does_not_outlive_us() {
             private.path().display()
         )
     };
-    // A shell in our place.
+    // A shell in place of this process.
     let script = format!(
         "\"$0\" supervise '{}' /bin/sh -c 'setsid sleep {tag} & sleep {tag}; :' {tag} & wait",
         orders("'$$'")
@@ -224,11 +227,11 @@ async fn tried(rules: SandboxRules, limits: ProcessLimits, script: &str) -> Stri
 }
 
 #[tokio::test]
-async fn it_reads_and_writes_only_what_it_may() {
+async fn sandbox_restricts_reads_and_writes() {
     let probe = helper().probe().await.unwrap();
     assert_eq!(probe.cannot_supervise, None);
     let SandboxStatus::Landlock { abi, .. } = probe.sandbox else {
-        // Said truthfully; and what requires it does not start.
+        // Reported truthfully; and a program that requires confinement does not start.
         let rules = SandboxRules { mode: SandboxMode::Required, ..SandboxRules::default() };
         let output = tried(rules, ProcessLimits::default(), "echo ran").await;
         assert!(output.contains("the sandbox is required and cannot be had"), "{output}");
@@ -293,7 +296,7 @@ async fn it_reads_and_writes_only_what_it_may() {
 }
 
 #[tokio::test]
-async fn it_uses_no_more_than_it_may() {
+async fn resource_limits_are_enforced() {
     let on = SandboxRules::default;
     let limits = |edit: fn(&mut ProcessLimits)| {
         let mut limits = ProcessLimits::default();
@@ -316,12 +319,12 @@ async fn it_uses_no_more_than_it_may() {
 }
 
 #[tokio::test]
-async fn others_than_root_may_have_so_many_processes_besides_what_they_run_already() {
+async fn processes_max_adds_to_the_tasks_of_the_user() {
     if rustix::process::geteuid().as_raw() != 0 {
         println!("skipped: only root can become another user");
         return;
     }
-    // A user of its own, who runs nothing else.
+    // A separate user, who runs nothing else.
     let run_as = RunAs::from_setting("61742");
     let spawn_context = SpawnContext { helper: Some(helper()), run_as, ..SpawnContext::of_this_process() };
     let start = |script: &str| {
@@ -332,7 +335,8 @@ async fn others_than_root_may_have_so_many_processes_besides_what_they_run_alrea
         program.start().unwrap()
     };
     let limit = "grep '^Max processes' /proc/self/limits; read -r line";
-    // What a container does not show counts as the user's; on a whole machine that is nothing. Others begin and end meanwhile.
+    // Tasks that a container does not show count as the user's; on a whole machine there are none. Other
+    // processes begin and end during the test.
     let (all, seen) = machines_tasks();
     let most = 60 + all.saturating_sub(seen) + 20;
     let mut running = start(limit);
@@ -355,7 +359,7 @@ fn machines_tasks() -> (u64, u64) {
 }
 
 #[tokio::test]
-async fn without_a_network_no_socket_is_opened_and_a_pair_of_pipes_still_is() {
+async fn network_deny_blocks_sockets_but_allows_socketpair() {
     let probe = helper().probe().await.unwrap();
     if let Some(why) = probe.cannot_deny_sockets {
         println!("skipped: {why}");
@@ -379,7 +383,7 @@ async fn without_a_network_no_socket_is_opened_and_a_pair_of_pipes_still_is() {
 }
 
 #[tokio::test]
-async fn it_runs_as_the_user_that_is_named() {
+async fn run_as_switches_user_and_group_and_drops_capabilities() {
     let script = "id -u; id -g; id -G; echo $HOME; echo mine > $TMPDIR/file && cat $TMPDIR/file; cat /proc/self/status | grep CapEff";
     let context_for = |name: &str| {
         let run_as = RunAs::from_setting(name);
@@ -408,14 +412,14 @@ async fn it_runs_as_the_user_that_is_named() {
         running.stderr.take().unwrap().read_to_string(&mut errors).await.unwrap();
         assert!(output.starts_with("64919\n64920\n64920\n"), "{output}{errors}");
         assert!(output.ends_with("CapEff:\t0000000000000000\n"), "{output}");
-        // Without a supervisor there is nobody who gives it its folder.
+        // Without a supervisor no process can give the folder to the user.
         assert_eq!(output.contains("mine\n"), is_supervised, "{output}{errors}");
         running.wait().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn the_environment_is_what_was_given_and_nothing_else() {
+async fn child_environment_holds_only_given_and_own_variables() {
     for helper in [Some(helper()), None] {
         let mut program = shell(
             helper,
@@ -433,7 +437,7 @@ async fn the_environment_is_what_was_given_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn input_reaches_it_and_its_end_reaches_us() {
+async fn stdin_output_and_exit_code_are_forwarded() {
     for helper in [Some(helper()), None] {
         let mut running = shell(helper, "", "cat; echo complaint >&2; exit 5").start().unwrap();
         let mut stdin = running.stdin.take().unwrap();
@@ -448,7 +452,7 @@ async fn input_reaches_it_and_its_end_reaches_us() {
 }
 
 #[tokio::test]
-async fn a_signal_of_its_own_is_told() {
+async fn termination_signal_is_reported() {
     for helper in [Some(helper()), None] {
         let mut running = shell(helper, "", "kill -SEGV $$").start().unwrap();
         assert_eq!(running.wait().await.unwrap(), ChildExit { code: None, signal: Some(11) });
@@ -456,11 +460,12 @@ async fn a_signal_of_its_own_is_told() {
 }
 
 #[tokio::test]
-async fn a_script_without_its_interpreter_says_so() {
+async fn script_without_interpreter_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let (text, script) = (folder.path().join("text"), folder.path().join("script"));
     std::fs::write(&text, "#!/no/such/interpreter\n").unwrap();
-    // What is open for writing in a child that another test forks cannot be started: another process writes it.
+    // A file that is open for writing in a child that another test forks cannot be started: another process
+    // writes it.
     let installed = std::process::Command::new("install").args(["-m", "755"]).args([&text, &script]).status();
     assert!(installed.unwrap().success());
     let spawn_context = SpawnContext::of_this_process().with_helper(helper());

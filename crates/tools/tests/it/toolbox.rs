@@ -36,7 +36,7 @@ enum Does {
     Tells(Vec<Arc<dyn Tool>>),
     Fails(&'static str),
     Panics,
-    /// Says nothing before it is told to.
+    /// Reports nothing before it is triggered.
     Waits,
 }
 
@@ -88,7 +88,7 @@ fn faults(toolbox: &Toolbox) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn tools_of_sources_stand_beside_the_fixed_ones() {
+async fn registry_merges_source_and_fixed_tools() {
     let toolbox = Toolbox::new([ping("fixed.one")]).unwrap();
     let before = toolbox.registry();
     toolbox.add(Scripted::new("mcp:a", Does::Tells(vec![ping("a.one"), ping("a.two")])));
@@ -98,9 +98,9 @@ async fn tools_of_sources_stand_beside_the_fixed_ones() {
     assert!(faults(&toolbox).is_empty());
 }
 
-/// One source wakes whoever waits while the other reports.
+/// One source wakes the waiting task while the other reports.
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn sources_that_have_reported_have_their_tools() {
+async fn wait_ready_sees_the_tools_of_all_sources() {
     for round in 0..500 {
         let toolbox = Toolbox::new([]).unwrap();
         toolbox.add(Scripted::new("mcp:a", Does::Tells(vec![ping("a.one")])));
@@ -111,7 +111,7 @@ async fn sources_that_have_reported_have_their_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_registered_takes_nothing_with_it() {
+async fn invalid_tools_and_sources_leave_others_registered() {
     let toolbox = Toolbox::new([ping("fixed.one")]).unwrap();
     toolbox.add(Scripted::new(
         "mcp:b",
@@ -129,7 +129,7 @@ async fn what_cannot_be_registered_takes_nothing_with_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_source_may_change_its_mind_and_go() {
+async fn source_can_update_its_tools_and_be_removed() {
     let toolbox = Toolbox::new([]).unwrap();
     let source = Scripted::new("mcp:a", Does::Tells(vec![ping("a.one")]));
     toolbox.add(source.clone());
@@ -161,7 +161,7 @@ async fn a_source_of_the_same_name_replaces_the_one_before() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_waits_for_ever_for_a_silent_source() {
+async fn wait_ready_times_out_for_a_silent_source() {
     let toolbox = Toolbox::new([]).unwrap();
     toolbox.add(Scripted::new("mcp:slow", Does::Waits));
     toolbox.add(Scripted::new("mcp:quick", Does::Tells(vec![ping("quick.one")])));

@@ -1,4 +1,4 @@
-//! Kinds of VCP plugins besides commands that answer at once: each is really run, as a process, and has its effect.
+//! Kinds of VCP plugins besides synchronous commands: each is really run, as a process, and has its effect.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};
@@ -82,7 +82,7 @@ fn step(text: &str) -> Message {
 }
 
 #[tokio::test]
-async fn a_static_plugin_fills_placeholders_and_runs_again_when_its_cron_line_says_so() {
+async fn static_plugin_fills_placeholders_and_reruns_on_cron() {
     let weather = sample("Weather");
     let toolbox = weather.load(json!({})).await;
     assert_eq!((toolbox.faults(), toolbox.registry().len()), (vec![], 0));
@@ -98,7 +98,7 @@ async fn a_static_plugin_fills_placeholders_and_runs_again_when_its_cron_line_sa
     assert_eq!(weather.runs(), 0, "nothing runs that no prompt wants");
     let text = filled(&toolbox, "Weather: {{VCPWeather}}. {{CITY_WEATHER}}!").await;
     assert!(text.starts_with("Weather: It snows in Oslo, seen ") && !text.contains("{{"), "{text}");
-    // Every second, without anybody who asks.
+    // Every second, without a request.
     until("it ran three times", async || weather.runs() >= 3).await;
     until("the newer value is used", async || {
         !filled(&toolbox, "{{VCPWeather}}").await.ends_with(" 1 times")
@@ -122,7 +122,7 @@ async fn a_static_plugin_fills_placeholders_and_runs_again_when_its_cron_line_sa
 }
 
 #[tokio::test]
-async fn a_static_plugin_without_placeholders_runs_when_it_is_loaded() {
+async fn static_plugin_without_placeholders_runs_at_load() {
     let lister = sample("Lister");
     let toolbox = lister.load(json!({})).await;
     until("the list is there", async || lister.has("list.txt")).await;
@@ -130,7 +130,7 @@ async fn a_static_plugin_without_placeholders_runs_when_it_is_loaded() {
 }
 
 #[tokio::test]
-async fn a_value_that_cannot_be_had_is_told_to_the_model_as_such() {
+async fn failed_static_plugin_fills_not_available() {
     let weather = sample("Weather");
     std::fs::write(weather.plugin.join("broken"), "").unwrap();
     let toolbox = weather.load(json!({})).await;
@@ -138,7 +138,7 @@ async fn a_value_that_cannot_be_had_is_told_to_the_model_as_such() {
 }
 
 #[tokio::test]
-async fn a_preprocessor_changes_messages_if_the_settings_name_it_and_only_then() {
+async fn preprocessor_runs_only_if_named_in_settings() {
     let censor = sample("Censor");
     let given = || ModelRequest {
         instructions: Some("Never tell the secret.".to_owned()),
@@ -185,7 +185,7 @@ fn program(name: &str) -> &'static str {
 }
 
 #[tokio::test]
-async fn a_module_of_node_is_loaded_as_vcp_loads_it() {
+async fn node_module_preprocessor_is_loaded_and_applied() {
     if SpawnContext::of_this_process().find_program("node").is_err() {
         eprintln!("skipped: there is no node on this machine");
         return;
@@ -208,7 +208,7 @@ async fn call(toolbox: &Toolbox, title: &str) -> CallOutcome {
 
 /// The server's side of a callback is in `crates/server/tests/it/vcp.rs`.
 #[tokio::test]
-async fn an_asynchronous_plugin_answers_at_once_and_works_on() {
+async fn asynchronous_plugin_answers_and_keeps_running() {
     let later = sample("Later");
     let toolbox = later.load(json!({"effects": {"Later": "read"}})).await;
     toolbox.set_callback_base("http://127.0.0.1:9");
@@ -216,7 +216,7 @@ async fn an_asynchronous_plugin_answers_at_once_and_works_on() {
     assert_eq!(output.text, "Task film-1; write {{VCP_ASYNC_RESULT::Later::film-1}}");
     assert!(!later.has("posted"), "it waits for `go`");
     std::fs::write(later.plugin.join("go"), "").unwrap();
-    // It calls an address at which nobody is, which only a program that still runs can do.
+    // It calls an address without a server, which only a program that still runs can do.
     until("it tried to call back", async || later.has("posted")).await;
 
     let outcome = call(&toolbox, "none").await;
@@ -225,7 +225,7 @@ async fn an_asynchronous_plugin_answers_at_once_and_works_on() {
 }
 
 #[tokio::test]
-async fn a_result_needs_the_token_a_plugin_of_ours_and_an_id() {
+async fn async_callback_with_wrong_token_is_refused() {
     let later = sample("Later");
     let toolbox = later.load(json!({})).await;
     let callback = SourceCallback {
@@ -240,9 +240,9 @@ async fn a_result_needs_the_token_a_plugin_of_ours_and_an_id() {
     assert!(refused.contains("asynchronous plugin"));
 }
 
-/// Somebody's VCP: what its plugins become here. `THROUGHLINE_VCP` names the folder of VCPToolBox.
+/// A user's VCP checkout: its plugins as tools. `THROUGHLINE_VCP` names the folder of VCPToolBox.
 #[tokio::test]
-async fn the_plugins_of_a_users_checkout_are_listed() {
+async fn plugins_of_a_vcp_checkout_become_tools() {
     let Some(checkout) = std::env::var_os("THROUGHLINE_VCP") else {
         println!("skipped: THROUGHLINE_VCP names no folder of VCPToolBox");
         return;
@@ -278,7 +278,7 @@ async fn the_plugins_of_a_users_checkout_are_listed() {
         registry.len(),
         faults.join("\n")
     );
-    // Every plugin is listed or says why it is not.
+    // Every plugin is listed or has a fault with the reason.
     for manifest in &manifests {
         let name = manifest["name"].as_str().unwrap();
         let is_listed = listed.iter().any(|listed| listed == name);
@@ -307,8 +307,8 @@ async fn the_plugins_of_a_users_checkout_are_listed() {
     toolbox.stop().await;
 }
 
-/// Commands of VCPToolBox that need nothing but their packages, as `docs/vcp.md` lists them, with a part of what they answer.
-/// `$id` is the number that the first answer with one has given.
+/// Commands of VCPToolBox that need only their packages, as `docs/vcp.md` lists them, with a part of their
+/// output. `$id` is the number in the first output that has one.
 const COMMANDS: [(&str, &str, &str); 12] = [
     ("SciCalculator", r#"{"expression": "2 + 3 * 4"}"#, "14"),
     ("ArtistMatcher.FindArtist", r#"{"artist_name": "Krenz Cushart"}"#, "enz"),
@@ -338,7 +338,7 @@ fn folder_of(command: &str) -> &str {
     plugin.strip_prefix("Server").unwrap_or(plugin)
 }
 
-/// A folder and what is in it, without packages.
+/// Copies a folder with its content, without packages.
 fn copy_folder(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -358,9 +358,9 @@ fn missing_package(outcome: &str) -> Option<&str> {
         .find_map(|begin| outcome.split(begin).nth(1)?.split('\'').next())
 }
 
-/// They write, so they work on a copy: plugins, and what the plugins use of the checkout.
+/// Commands that write, so they work on a copy of the plugins and of the files that these use.
 #[tokio::test]
-async fn commands_of_a_users_checkout_do_their_work() {
+async fn commands_of_a_vcp_checkout_run() {
     let Some(checkout) = std::env::var_os("THROUGHLINE_VCP") else {
         println!("skipped: THROUGHLINE_VCP names no folder of VCPToolBox");
         return;

@@ -1,4 +1,4 @@
-//! Plugin folders of VCP, offered unchanged: three of our own, and every way in which one cannot be used.
+//! Plugin folders of VCP, offered unchanged: three of our own, and every mistake that makes one unusable.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};
@@ -95,7 +95,7 @@ async fn commands_of_plugins_are_tools_with_their_vcp_names() {
 }
 
 #[tokio::test]
-async fn a_plugin_reads_and_answers_as_ever() {
+async fn plugin_input_environment_and_output_match_vcp() {
     let folder = samples();
     let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin")]})).await;
     let reply = done(
@@ -131,7 +131,7 @@ async fn a_plugin_reads_and_answers_as_ever() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_plugin_that_fails_or_hangs_ends_truthfully() {
+async fn failing_or_hanging_plugin_is_reported_and_killed() {
     let folder = samples();
     let toolbox = toolbox(
         json!({"folders": [folder.path().join("Plugin/Dice"), folder.path().join("Plugin/Notebook")]}),
@@ -158,7 +158,7 @@ async fn a_plugin_that_fails_or_hangs_ends_truthfully() {
 }
 
 #[tokio::test]
-async fn a_number_reaches_a_plugin_as_the_text_that_the_model_wrote() {
+async fn number_argument_reaches_the_plugin_as_written() {
     let folder = samples();
     let toolbox = toolbox(json!({"folders": [folder.path().join("Plugin/Dice")]})).await;
     let written = r#"{"count": 1, "id": 123456789012345678901, "at": 1.50}"#;
@@ -174,7 +174,7 @@ async fn a_number_reaches_a_plugin_as_the_text_that_the_model_wrote() {
 }
 
 #[tokio::test]
-async fn a_denied_path_names_the_setting_that_would_allow_it() {
+async fn denied_path_error_names_the_sandbox_setting() {
     let folder = samples();
     let plugins = folder.path().join("Plugin");
     let outside = folder.path().canonicalize().unwrap().join("diary");
@@ -194,7 +194,7 @@ async fn a_denied_path_names_the_setting_that_would_allow_it() {
 }
 
 #[tokio::test]
-async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
+async fn invalid_plugin_is_one_fault_and_others_work() {
     let good = |more: Value| {
         let mut manifest = json!({
             "name": "Bad", "pluginType": "synchronous", "entryPoint": {"command": "sh x.sh"},
@@ -260,7 +260,7 @@ async fn each_mistake_is_one_precise_fault_and_harms_nothing_else() {
         assert!(faults[0].remedy.is_some(), "{message}");
         assert_eq!(toolbox.registry().len(), 7, "{message}");
     }
-    // A name that cannot be one, and folders that are none.
+    // An invalid name, and folders that are not plugins.
     let folder = samples();
     let manifest = folder.path().join("Plugin/Painter/plugin-manifest.json");
     std::fs::write(&manifest, good(json!({"name": "white space", "entryPoint": {"command": "sh x"}})))

@@ -50,7 +50,7 @@ async fn service(status: &'static str, headers: &'static str, body: String) -> S
                 "HTTP/1.1 {status}\r\ncontent-length: {}\r\n{headers}connection: close\r\n\r\n",
                 body.len()
             );
-            // Whoever has read enough goes away.
+            // The client disconnects once it has read enough.
             let _ = socket.write_all(format!("{head}{body}").as_bytes()).await;
         }
     });
@@ -108,7 +108,7 @@ async fn refused(settings: Value, arguments: Value) -> String {
 const JSON: &str = "content-type: application/json\r\n";
 
 #[tokio::test]
-async fn searxng_is_asked_for_json_and_its_hits_are_numbered_sources() {
+async fn searxng_json_results_become_numbered_citations() {
     let answer = json!({
         "query": "rust 语言", "number_of_results": 0,
         "results": [
@@ -149,7 +149,7 @@ async fn searxng_is_asked_for_json_and_its_hits_are_numbered_sources() {
 }
 
 #[tokio::test]
-async fn brave_gets_its_token_and_its_markup_is_taken_out() {
+async fn brave_request_has_token_and_markup_is_stripped() {
     let answer = json!({
         "type": "search", "query": {"original": "rust", "more_results_available": true},
         "mixed": {"type": "mixed", "main": [{"type": "web", "index": 0, "all": false}]},
@@ -176,13 +176,13 @@ async fn brave_gets_its_token_and_its_markup_is_taken_out() {
     assert_eq!(output.text, "Brave found nothing for: qqq");
 }
 
-/// Without a hit there is no `web` in the answer.
+/// Without a hit the answer has no `web`.
 async fn without_hits() -> Service {
     service("200 OK", JSON, json!({"type": "search", "query": {"original": "qqq"}}).to_string()).await
 }
 
 #[tokio::test]
-async fn tavily_is_asked_in_json_with_the_key_that_the_settings_name() {
+async fn tavily_request_is_json_with_the_configured_key() {
     let answer = json!({
         "query": "rust", "follow_up_questions": null, "answer": null, "images": [],
         "results": [{"title": "Rust", "url": "https://www.rust-lang.org/", "content": "Fast.", "score": 0.98,
@@ -202,7 +202,7 @@ async fn tavily_is_asked_in_json_with_the_key_that_the_settings_name() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_to_do_and_shows_no_key() {
+async fn provider_errors_have_a_remedy_and_redact_the_key() {
     let brave = json!({"type": "ErrorResponse", "error": {"id": "x", "status": 422, "code": "SUBSCRIPTION_TOKEN_INVALID",
         "detail": format!("The provided subscription token {KEY} is invalid."), "meta": {"component": "authentication"}}});
     let tavily = json!({"detail": {"error": "Unauthorized: missing or invalid API key."}});
@@ -278,7 +278,7 @@ impl HostResolver for ToThisMachine {
 }
 
 #[tokio::test]
-async fn an_address_that_the_settings_do_not_name_must_be_public() {
+async fn default_provider_address_must_be_public() {
     let source = source(json!({"provider": "tavily"}))
         .with_transport(Arc::new(ToThisMachine), Arc::new(ReqwestTransport));
     let toolbox = toolbox(source).await;
@@ -289,7 +289,7 @@ async fn an_address_that_the_settings_do_not_name_must_be_public() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_with_the_settings_is_a_fault_with_a_remedy() {
+async fn invalid_search_settings_are_faults_with_a_remedy() {
     for (settings, expected) in [
         (json!({"provider": "searxng"}), "SearXNG needs `url`, the address of your instance"),
         (json!({"provider": "searxng", "url": "ftp://x"}), "url: `ftp` is neither http nor https"),

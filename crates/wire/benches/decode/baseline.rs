@@ -1,10 +1,10 @@
-//! Decoders that do less, to compare with. They know one shape of Chat Completions and nothing of what may be wrong.
+//! Decoders that do less, for comparison. They know one shape of Chat Completions and handle no errors.
 
 use crate::workload::ExpectedReply;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// One of them, fed with pieces.
+/// A baseline decoder, fed with pieces.
 pub struct BaselineDecoder {
     kind: BaselineKind,
     /// The line that has begun.
@@ -214,7 +214,7 @@ fn memo(memories: &mut [Option<EventMemo>; 2], answer: &mut ExpectedReply, paylo
     }
 }
 
-/// Where the changing string is, for the two plain shapes.
+/// Finds the changing string, in the two plain shapes.
 fn learn(chunk: &BorrowedChunk<'_>, payload: &[u8]) -> Option<(usize, EventMemo)> {
     let [choice] = &chunk.choices[..] else { return None };
     let (index, key, target): (_, &[u8], _) =
@@ -237,7 +237,7 @@ fn learn(chunk: &BorrowedChunk<'_>, payload: &[u8]) -> Option<(usize, EventMemo)
     Some((index, EventMemo { before: payload[..from].to_vec(), after: payload[to..].to_vec(), target }))
 }
 
-/// Where a JSON string ends: at its quote, or behind the text if there is none.
+/// Offset of the end of a JSON string: its quote, or the end of the text if there is none.
 fn string_end(text: &[u8]) -> usize {
     let mut at = 0;
     while let Some(rest) = text.get(at..) {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-/// Nanoseconds of processor time where the system tells (Linux), else of wall time.
+/// Processor time in nanoseconds where the system reports it (Linux), else wall time.
 pub fn now() -> u64 {
     // The kernel brings a thread's account up to date when it leaves the processor.
     std::thread::sleep(Duration::from_nanos(1));

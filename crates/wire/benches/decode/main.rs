@@ -5,9 +5,9 @@
 //! cargo bench -p throughline-wire --bench decode -- count WORKLOAD DECODER PASSES     to run under callgrind
 //! ```
 //!
-//! Decoders are fed one event a piece. Floors: `copy` touches each byte, `lines` finds the payloads, `memo` is exact:
-//! it parses an event once and afterwards checks only the string that changes. `straight` is what one writes first.
-//! Each answer is compared with what the workload says; a wrong one ends the run.
+//! Decoders are fed one event a piece. Floors: `copy` touches each byte, `lines` finds the payloads, `memo`
+//! is exact: it parses an event once and afterwards checks only the string that changes. `straight` is the
+//! obvious implementation. Each answer is compared with the workload's; a wrong one ends the run.
 
 mod baseline;
 mod clock;
@@ -20,7 +20,7 @@ use workload::{ExpectedReply, Workload};
 
 /// Decoders that take their turns on a workload.
 const DECODERS: [&str; 5] = ["throughline", "memo", "straight", "lines", "copy"];
-/// Those that know nothing but Chat Completions.
+/// Decoders for Chat Completions only.
 const CHAT_ONLY: [&str; 2] = ["memo", "straight"];
 
 fn main() -> ExitCode {
@@ -81,7 +81,7 @@ fn measure(name: &str, effort: BenchEffort) {
     let decoders: Vec<_> = DECODERS
         .into_iter()
         .filter(|decoder| workload.is_chat() || !CHAT_ONLY.contains(decoder))
-        // The slow one says nothing new about size.
+        // The slow decoder adds nothing at larger sizes.
         .filter(|decoder| !is_long || *decoder != "straight")
         .collect();
     for decoder in &decoders {

@@ -70,7 +70,7 @@ enum ScriptEvent {
     Done,
 }
 
-/// Bytes that are kept in memory; longer workloads are written anew in each pass.
+/// Most bytes that are cached in memory; longer workloads are generated again in each pass.
 const CACHED_BYTES_MAX: usize = 128 << 20;
 
 impl Workload {
@@ -124,12 +124,12 @@ impl Workload {
         Some(workload)
     }
 
-    /// Its name.
+    /// Name of the workload.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its wire format.
+    /// Wire format of the workload.
     pub fn dialect(&self) -> Dialect {
         self.dialect
     }
@@ -358,7 +358,7 @@ impl ReplyScript {
         self.events.push(ScriptEvent::Text { from, to: from + text.len() });
     }
 
-    /// A call whose arguments come in pieces of about so many bytes.
+    /// Writes a call whose arguments come in pieces of about this many bytes.
     fn call(&mut self, name: &str, arguments: String, piece: impl Fn(&mut BenchRng) -> usize) {
         self.begin();
         let call = self.answer.calls.len();

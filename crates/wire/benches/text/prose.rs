@@ -5,10 +5,10 @@ const WORDS: [&str; 24] = [
     "the", " answer", " is", " in", " how", " a", " stream", " arrives", ":", " each", " piece", " counts",
     ",", " 而且", "每个", "字节", " both", " ways", " `a < b`", " of", " [1]", " reading", " it", ".",
 ];
-/// Stands between paragraphs now and then.
+/// Code block between some paragraphs.
 const CODE: &str = "\n\n```rust\nlet pieces: Vec<&str> = text.split(\"<\").collect();\n```\n\n";
 
-/// A reply of so many bytes of text as Chat Completions events.
+/// A reply with this many bytes of text as Chat Completions events.
 pub struct ProseStream {
     /// The events one after the other, and where each ends.
     stream: Vec<u8>,

@@ -1,8 +1,8 @@
 //! Fragments to calls: the only place that knows the upstream's `index`.
 //!
-//! A call's identity is evidence, not one field: number, id, name and the shape of the arguments decide together
-//! whether a fragment opens a call or continues one (`resolve`). Its arguments are data: appended, never
-//! deduplicated, and judged once, when the call ends (`settle`).
+//! A call's identity is evidence, not one field: number, id, name and the shape of the arguments decide
+//! together whether a fragment opens a call or continues one (`resolve`). Its arguments are data: appended,
+//! never deduplicated, and checked once, when the call ends (`settle`).
 
 mod finalize;
 mod resolve;
@@ -23,7 +23,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// First data of a call in a dialect with blocks or whole calls.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CallHead<'a> {
-    /// Their id; empty = none.
+    /// Id given by the upstream; empty = none.
     pub id: &'a str,
     /// The tool's name; empty = not known yet.
     pub name: &'a str,
@@ -61,17 +61,17 @@ pub(crate) struct CallAssembler {
     orphan_dropped: bool,
 }
 
-/// Stands for a call beyond `calls_per_step_max`: nothing that is reported about it has any effect.
+/// Slot of a call beyond `calls_per_step_max`: reports about it have no effect.
 const DROPPED: CallSlot = CallSlot(u32::MAX);
 
 /// One call while it arrives.
 struct CallInProgress {
-    /// Their number on the wire, if they gave one.
+    /// The upstream's index of the call, if it has one.
     index: Option<i64>,
     /// The dialect's block number.
     block: Option<u64>,
     position: u32,
-    /// Their id as first seen, even if an earlier call has the same.
+    /// Id given by the upstream, as first seen, even if an earlier call has the same.
     id: String,
     id_is_usable: bool,
     name: String,
@@ -81,32 +81,33 @@ struct CallInProgress {
     free_text: String,
     carry: SurrogateCarry,
     ink: TextInk,
-    /// Hash of the arguments as a JSON value, once it was asked for.
+    /// Hash of the arguments as a JSON value, once it was needed.
     document_hash: Option<u64>,
-    /// Fragments so far, where the last one begins, and whether each began with the one before (quirk A5).
+    /// Fragments so far, where the last one begins, and whether each began with the one before.
     fragments: u32,
     last_fragment_at: usize,
     cumulative: bool,
     announced: bool,
     ending: SealState,
-    /// It was sealed, and without arguments.
+    /// True for a call that was sealed without arguments.
     is_sealed_empty: bool,
     too_large: bool,
-    /// The upstream says that it is complete, and nothing but its head has arrived: it counts when the model goes on.
+    /// True for a call that the upstream reports as complete although only its head has arrived: it counts
+    /// when the model continues.
     is_held: bool,
-    /// It took in fragments under a number that is no call's, and that was reported.
+    /// True once the call was given fragments under a number of no call, and that was reported.
     is_misnumbered: bool,
     source: CallSource,
 }
 
-/// Where a call came from: it decides what counts as evidence, and what may be added to it.
+/// Origin of a call: it determines the evidence that counts, and what may be appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CallSource {
     /// The upstream's own field for calls.
     Field,
     /// A block in the text (text mode): only its END marker seals it, and no field adds to it.
     Block,
-    /// A generation of the reply that the upstream has begun again: nothing of it counts.
+    /// A generation of the reply that the upstream has restarted: it is void.
     Void,
 }
 
@@ -115,7 +116,7 @@ enum CallSource {
 #[derive(Clone, Copy, Debug, Default)]
 struct TextInk {
     first: Option<u8>,
-    /// Where the first one stands.
+    /// Offset of the first one.
     first_at: usize,
     /// No further than 3.
     count: usize,
@@ -158,17 +159,17 @@ impl CallInProgress {
         !self.text().is_empty()
     }
 
-    /// Neither an id nor a name has arrived: nobody has said that there is such a call.
+    /// True if neither an id nor a name has arrived: there is no evidence of such a call.
     fn is_headless(&self) -> bool {
         self.id.is_empty() && self.name.is_empty()
     }
 
-    /// More of it may come.
+    /// True if more of the call may arrive.
     fn is_open(&self) -> bool {
         self.source == CallSource::Field && self.ending == SealState::Open && !self.is_held
     }
 
-    /// Arguments without a name: fragments that no call owns, made visible as a call of their own (T16, T19).
+    /// True for arguments without a name: fragments that belong to no call, made visible as a separate one.
     fn is_orphan(&self) -> bool {
         self.source == CallSource::Field && self.name.is_empty() && self.ink.first.is_some()
     }
@@ -225,7 +226,7 @@ impl CallAssembler {
         self.calls.iter().any(|call| call.announced)
     }
 
-    /// Calls so far, whatever became of them.
+    /// Number of calls so far, in any state.
     pub(crate) fn count(&self) -> usize {
         self.calls.len()
     }
@@ -330,7 +331,7 @@ impl CallAssembler {
             is_misnumbered: false,
             source: CallSource::Field,
         });
-        // A call that opens tells that the names before it are whole.
+        // A new call shows that the names of earlier ones are complete.
         for earlier in 0..slot.0 {
             self.announce_if_named(CallSlot(earlier), out);
             if self.profile.sequential_calls {
@@ -384,7 +385,7 @@ impl CallAssembler {
 
     // --- arguments ---
 
-    /// Nothing but the head has arrived.
+    /// True if only the head has arrived.
     pub(crate) fn is_empty(&self, slot: CallSlot) -> bool {
         self.call(slot).is_none_or(|call| !call.has_text())
     }
@@ -398,7 +399,7 @@ impl CallAssembler {
         self.append(slot, &text, out, at);
     }
 
-    /// Appends argument text.
+    /// Appends argument text to a call.
     pub(crate) fn append(&mut self, slot: CallSlot, text: &str, out: EventSink<'_>, at: u64) {
         if text.is_empty() {
             return;
@@ -462,7 +463,7 @@ impl CallAssembler {
         Some(())
     }
 
-    /// The whole argument text, once more or for the first time: a snapshot replaces, it is never appended (P3).
+    /// The whole argument text, once more or for the first time: a snapshot replaces, it is never appended.
     pub(crate) fn apply_snapshot(&mut self, slot: CallSlot, text: &str, out: EventSink<'_>, at: u64) {
         let Some(call) = self.call_mut(slot) else { return };
         let blank = text.trim_ascii().is_empty() || (is_empty_object(text) && call.has_text());
@@ -478,8 +479,8 @@ impl CallAssembler {
         self.append(slot, text, out, at);
     }
 
-    /// A call of a message that repeats what was streamed (C2): the one with its id, or the `nth`, unless both its id and
-    /// its arguments are others. Its arguments are a snapshot. False if there is none.
+    /// Applies a call of a message that repeats the streamed reply: to the call with its id, or to the `nth`,
+    /// unless both its id and its arguments differ. Its arguments are a snapshot. False if there is none.
     pub(crate) fn apply_repeated(
         &mut self,
         nth: usize,
@@ -544,19 +545,19 @@ impl CallAssembler {
 
     // --- ending ---
 
-    /// The upstream says that the call is complete.
+    /// The upstream reports the call as complete: seals it.
     pub(crate) fn seal_explicit(&mut self, slot: CallSlot, out: EventSink<'_>, at: u64) {
         self.end_call(slot, SealEvidence::Explicit, StepEnding::Whole, out, at);
     }
 
-    /// The upstream says that the call is complete, and it may be cut: nothing but its head has arrived (A1, A2).
+    /// The upstream reports the call as complete, but it may be cut: only its head has arrived.
     pub(crate) fn hold(&mut self, slot: CallSlot) {
         if let Some(call) = self.call_mut(slot) {
             call.is_held = true;
         }
     }
 
-    /// The upstream began a second generation: nothing before it is to be run.
+    /// The upstream began a second generation: nothing before it may run.
     pub(crate) fn void_all(&mut self, out: EventSink<'_>, _at: u64) {
         for slot in (0..self.calls.len() as u32).map(CallSlot) {
             self.announce(slot, out);
@@ -577,8 +578,8 @@ impl CallAssembler {
         self.orphan_dropped = false;
     }
 
-    /// A call that must not run, whatever was reported about it before. `raw` is what the model wrote; `None` = its
-    /// arguments so far.
+    /// Marks a call that must not run, in spite of earlier reports about it. `raw` is the model's text;
+    /// `None` = its arguments so far.
     pub(crate) fn break_call(
         &mut self,
         slot: CallSlot,
@@ -657,7 +658,7 @@ impl CallAssembler {
                         report(out, ProblemKind::Repaired { repair: *repair }, at, call.text(), Some(slot));
                     }
                 }
-                // What has merely closed before the stream was cut is not what the model may have meant to say.
+                // A structure that merely closed before the cut may not be complete.
                 let seal = if cut == StepEnding::Cut { seal.min(SealEvidence::Balanced) } else { seal };
                 out(StepEvent::CallSealed { slot, seal, arguments });
             }
@@ -671,7 +672,7 @@ impl CallAssembler {
 
     // --- fragments that no call owns ---
 
-    /// The call that a fragment belongs to whose number or id is no call's: the only one that is open (T19). With
+    /// The call that a fragment belongs to whose number or id is no call's: the only one that is open. With
     /// several open ones nothing is guessed.
     pub(crate) fn adopt(&mut self, fragment: &str, out: EventSink<'_>, at: u64) -> Option<CallSlot> {
         let mut open = self.calls.iter().enumerate().filter(|(_, call)| call.is_open());
@@ -689,7 +690,7 @@ impl CallAssembler {
         }
     }
 
-    /// True if a call has these arguments by its own events: under another number they say nothing new (T19).
+    /// True if a call has these arguments by its own events: under another number they say nothing new.
     pub(crate) fn is_repetition_of_call(&mut self, text: &str, out: EventSink<'_>, at: u64) -> bool {
         let hash = value_hash(text);
         let same = self.calls.iter_mut().position(|call| {
@@ -718,7 +719,8 @@ impl CallAssembler {
         self.orphan_dropped || others.any(|(_, call)| call.is_orphan())
     }
 
-    /// Takes back calls that were sealed without arguments: what they lack may be what just came without an owner.
+    /// Breaks calls that were sealed without arguments: the fragment that just came without an owner may
+    /// belong to them.
     fn break_empty_calls(&mut self, out: EventSink<'_>) {
         for slot in (0..self.calls.len() as u32).map(CallSlot) {
             let is_taken_back = |call: &CallInProgress| {

@@ -1,6 +1,6 @@
 //! Matching an entry of `tool_calls` to its call (Chat Completions, the dialect without blocks).
 //!
-//! Rules in the order they are asked; each carries the quirk that it answers (`docs/conformance.md`).
+//! Rules in the order of their application; each names its quirk (`docs/conformance.md`).
 
 use super::{CallAssembler, CallDelta, CallHead, CallSource, DROPPED, SealState, report};
 use crate::json::{JsonRef, SurrogateCarry, decode_string};
@@ -10,11 +10,11 @@ use std::borrow::Cow;
 
 /// Relation of an entry to its candidate call.
 enum DeltaKind {
-    /// A call of its own.
+    /// A new call.
     NewCall,
     /// More of the candidate.
     Continuation,
-    /// The candidate once more, to the letter (T15).
+    /// The candidate once more, to the letter.
     Repetition,
 }
 
@@ -30,7 +30,7 @@ impl CallAssembler {
         let is_phantom = delta.id.is_empty() && delta.name.is_empty() && arguments.is_none_or(str::is_empty);
         let candidate = self.candidate(&delta);
         if is_phantom {
-            // T16: says nothing. On a known call it is an idle repetition.
+            // T16: no information. On a known call it is an idle repetition.
             if candidate.is_none() {
                 report(out, ProblemKind::PhantomCall, at, "", None);
             }
@@ -88,7 +88,7 @@ impl CallAssembler {
                 let unnumbered =
                     last.filter(|slot| self.call(*slot).is_some_and(|call| call.index.is_none()));
                 let unnumbered = unnumbered.filter(|_| delta.id.is_empty() && delta.name.is_empty());
-                // T19: without a name, an id that is known names its call, whatever the number.
+                // T19: without a name, a known id identifies its call, under any number.
                 let is_its_id = |call: &super::CallInProgress| !call.id.is_empty() && call.id == delta.id;
                 unnumbered.or_else(|| newest(&is_its_id).filter(|_| delta.name.is_empty()))
             }),
@@ -161,7 +161,7 @@ impl CallAssembler {
         let Some(call) = self.call_mut(slot) else { return };
         if !delta.id.is_empty() {
             if call.id.is_empty() && !call.announced {
-                // T10: the id comes late. After the announcement nobody would hear of it.
+                // T10: the id comes late. After the announcement it could not be reported any more.
                 call.id = delta.id.to_owned();
                 call.id_is_usable = !id_in_use;
             } else if call.id != delta.id {
@@ -203,7 +203,7 @@ fn shown_text<'a>(fragment: &JsonRef<'a>) -> Cow<'a, str> {
     fragment.as_str().unwrap_or(Cow::Borrowed(fragment.raw()))
 }
 
-/// The argument text as it stands on the wire, escapes and all; only its emptiness and white space matter here.
+/// Raw argument text on the wire, with escapes; only its emptiness and white space matter here.
 fn argument_text<'a>(arguments: Option<&JsonRef<'a>>) -> Option<&'a str> {
     let json = arguments.filter(|json| !json.is_null())?;
     Some(json.string_body().unwrap_or_else(|| json.raw()))

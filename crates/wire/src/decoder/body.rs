@@ -1,4 +1,4 @@
-//! A body that is not a stream: a whole reply, an error as JSON, an HTML page, plain text (quirk E3).
+//! A body that is not a stream: a whole reply, an error as JSON, an HTML page, plain text.
 
 use super::{PayloadDecoder, write_payload};
 use crate::json::JsonRef;
@@ -22,7 +22,7 @@ impl PayloadDecoder {
     }
 }
 
-/// An error whose JSON says so only by where it stands (`event: error`).
+/// An error whose JSON is one only by its position (`event: error`).
 pub(super) fn plain_error(json: &JsonRef<'_>) -> Option<UpstreamError> {
     let message = json
         .as_str()

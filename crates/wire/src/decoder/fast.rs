@@ -36,9 +36,9 @@ enum TemplatePart {
     Fixed(Vec<u8>),
     /// The body of the one string that matters.
     Content,
-    /// The body of a string that nobody reads.
+    /// Body of a string that is ignored.
     IgnoredString,
-    /// An integer that nobody reads.
+    /// An integer that is ignored.
     IgnoredNumber,
 }
 
@@ -79,7 +79,8 @@ impl FastPath {
         0
     }
 
-    /// Learns from an event that took the full decode. `raw` is everything from its first byte to its blank line.
+    /// Learns a template from an event that took the full decode. `raw` is everything from its first byte to
+    /// its blank line.
     pub(super) fn learn(&mut self, raw: &[u8], data: &str, state: &StepState) {
         let Some(ignored) = self.ignored else { return };
         let FrameEffect::One { target, body_at, body_len } = state.effect() else { return };
@@ -105,7 +106,7 @@ impl FastPath {
         body_at: usize,
         body_len: usize,
     ) -> Option<EventTemplate> {
-        // The data must stand in the raw bytes as one line, not joined or repaired.
+        // The data must be one line of the raw bytes, not joined or repaired.
         let data_at = memchr::memmem::find(raw, data.as_bytes())?;
         let json = JsonRef::parse(data.trim_ascii()).ok()?;
         let offset = |text: &str| (text.as_ptr() as usize).checked_sub(data.as_ptr() as usize);

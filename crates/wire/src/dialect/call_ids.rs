@@ -3,16 +3,16 @@
 use crate::vocabulary::Call;
 use std::collections::{HashMap, HashSet};
 
-/// Room for a number behind an id, in bytes.
+/// Space for a number appended to an id, in bytes.
 const NUMBER_BYTES_MAX: usize = 12;
 
 /// Ids that a provider accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CallIdForm {
-    /// Any text of so many bytes. "string too long. Expected a string with maximum length 40" (OpenAI; 64 in Responses):
-    /// gateways of Gemini put a whole signature into one.
+    /// Any text of at most `bytes_max` bytes. "string too long. Expected a string with maximum length 40"
+    /// (OpenAI; 64 in Responses): gateways of Gemini put a whole signature into one.
     Text { bytes_max: usize },
-    /// `^[a-zA-Z0-9_-]+$` of so many bytes (Anthropic, Bedrock).
+    /// `^[a-zA-Z0-9_-]+$` of at most `bytes_max` bytes (Anthropic, Bedrock).
     Plain { bytes_max: usize },
     /// `a-z, A-Z, 0-9, with a length of 9` (Mistral): others are mapped, the same id always to the same nine.
     NineAlphanumeric,
@@ -24,7 +24,7 @@ pub(super) enum CallIdForm {
 pub(super) struct CallIds {
     form: CallIdForm,
     used: HashSet<String>,
-    /// The next number behind an id that occurs again.
+    /// Next number to append to a repeated id.
     numbers: HashMap<String, u64>,
 }
 
@@ -70,7 +70,7 @@ impl CallIdForm {
         (fits && !id.is_empty()).then(|| self.shape(id))
     }
 
-    /// Our own id as it can stand there, with room for a number.
+    /// Our own id in a form that is accepted there, with space for a number.
     fn adapt(self, id: &str) -> String {
         let mut id: String = match self {
             Self::Plain { .. } => id.chars().map(|c| if is_plain(c) { c } else { '_' }).collect(),
@@ -94,7 +94,7 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-')
 }
 
-/// The same nine letters and digits for the same id, always.
+/// Nine letters and digits derived from an id, always the same for the same id.
 fn nine_alphanumeric(id: &str) -> String {
     const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     if id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn each_id_occurs_once_and_fits() {
+    fn call_ids_are_unique_and_fit_the_provider() {
         let long = "x".repeat(65);
         check(
             CallIdForm::Text { bytes_max: 64 },
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn nine_letters_are_mapped_and_occur_once() {
+    fn nine_alphanumeric_ids_are_mapped_and_unique() {
         let assigned = assign(
             CallIdForm::NineAlphanumeric,
             &[("t-0", Some("AbCdEf123")), ("t-1", Some("call_1")), ("t-1", Some("call_1")), ("t-1", None)],

@@ -1,5 +1,5 @@
-//! Names of calls that a model invented. Offered names are plain already; what a model calls may be anything
-//! (`multi_tool_use.parallel`, quirk P7) or nothing (T16), and upstreams check names in history as well.
+//! Names of calls that a model invented. Offered names are plain already; the name in a model's call may be
+//! anything (`multi_tool_use.parallel`) or empty, and upstreams check names in history as well.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_plain() {
+    fn call_names_are_sanitized() {
         let check =
             |name: &str, extra_chars: &[char], expect: &str| assert_eq!(sanitize(name, extra_chars), expect);
         check("get_weather-2", &[], "get_weather-2");

@@ -1,8 +1,9 @@
 //! Reasoning that a client of Chat Completions sends back, as the provider state that an encoder echoes.
 //!
-//! No client says which model wrote a message, so the model that is asked is taken for it, and a form is passed on only where its
-//! origin allows it: signed blocks are Anthropic's, signatures in Google's member are Gemini's, and `reasoning_details` tell
-//! OpenRouter their origin themselves (`format`). A model that did not write them refuses them, and is asked without.
+//! No client reports which model wrote a message, so it is assumed to be the requested one, and a form is
+//! passed on only where its origin allows it: signed blocks are Anthropic's, signatures in Google's member
+//! are Gemini's, and `reasoning_details` carry their origin for OpenRouter (`format`). A model that did not
+//! write them refuses them, and the request is repeated without.
 
 use super::{Dialect, anthropic, gemini, openai_chat};
 use crate::profile::{ReasoningEcho, UpstreamProfile};
@@ -26,7 +27,7 @@ pub enum ReasoningForm {
 pub struct ClientReasoning {
     /// Items of `reasoning_details`.
     pub details: Vec<Value>,
-    /// Anthropic's blocks.
+    /// Content blocks of Anthropic.
     pub blocks: Vec<Value>,
     /// Gemini's signatures by id of the call.
     pub thought_signatures: Vec<(String, String)>,
@@ -86,7 +87,7 @@ impl ReasoningTarget {
         self.form
     }
 
-    /// State of a step with this visible text; `None` if nothing of its reasoning is in the form that is taken.
+    /// State of a step with this visible text; `None` if none of its reasoning is in an accepted form.
     pub fn provider_state(&self, reasoning: ClientReasoning, text: &str) -> Option<ProviderState> {
         let ClientReasoning { details, blocks, thought_signatures } = reasoning;
         let value = match self.form? {

@@ -1,19 +1,20 @@
 //! A history as every provider takes it.
 //!
-//! Logs and clients bring histories that some provider refuses, and with them every request that follows: two messages of
-//! the user in a row, an empty one, a beginning without one, an end that is the model's own. So they are written in one
-//! form, whoever reads them:
+//! Logs and clients bring histories that some provider refuses, and with them every request that follows: two
+//! messages of the user in a row, an empty one, a beginning without one, an end that is the model's own. So
+//! they are written in one form for all providers:
 //!
 //! - It begins with the user. Anthropic: "first message must use the \"user\" role"; Bedrock: "A conversation must start with
 //!   a user message"; Gemini: "function call turn comes immediately after a user turn".
-//! - What the user says in a row is one message, and between two of the model the user asks it to go on. Templates of
-//!   models: "Conversation roles must alternate user/assistant/user/assistant/…" (janhq/jan#6254,
-//!   vllm-project/vllm#6862).
+//! - Consecutive messages of the user become one, and between two of the model the user asks it to continue.
+//!   Templates of models: "Conversation roles must alternate user/assistant/user/assistant/…"
+//!   (janhq/jan#6254, vllm-project/vllm#6862).
 //! - No message is blank. Anthropic: "text content blocks must contain non-whitespace text"; Moonshot: "message at position
 //!   2 with role 'user' must not be empty"; Bedrock: "The text field in the ContentBlock object is blank".
-//! - It ends with the user or with outcomes of calls. Anthropic: "This model does not support assistant message prefill. The
-//!   conversation must end with a user message"; Mistral: "Expected last role User or Tool (or Assistant with prefix True)".
-//!   A step in which the provider's own tool runs is the exception: it goes on where it paused.
+//! - It ends with the user or with outcomes of calls. Anthropic: "This model does not support assistant
+//!   message prefill. The conversation must end with a user message"; Mistral: "Expected last role User or
+//!   Tool (or Assistant with prefix True)". A step in which the provider's own tool runs is the exception: it
+//!   continues where it paused.
 
 use super::Dialect;
 use crate::vocabulary::{ClosedStep, Message, ModelRequest, UserPart};
@@ -22,7 +23,7 @@ use std::borrow::Cow;
 
 /// First message of a history that begins with the model.
 const MISSING_BEGINNING: &str = "(The beginning of this conversation is not available.)";
-/// A message of the user in which nothing stands.
+/// Text of an empty user message.
 const EMPTY_MESSAGE: &str = "(This message is empty.)";
 /// Last message of a history that ends with the model.
 const GO_ON: &str = "(Go on exactly where your last message breaks off. Repeat nothing of it.)";
@@ -116,7 +117,7 @@ impl HistoryForm<'_> {
         step.calls.is_empty() && step.text.trim().is_empty() && self.own_state(step).is_none()
     }
 
-    /// The history ends with words of the model that it is to go on with.
+    /// True if the history ends with text of the model that it should continue.
     fn is_unfinished(&self, last: &Message) -> bool {
         match last {
             Message::User(_) => false,
@@ -124,7 +125,7 @@ impl HistoryForm<'_> {
         }
     }
 
-    /// The content that this model wants back of the step, where that is a message by itself: more than its thoughts.
+    /// Provider state of the step for this model, if it is a message in itself: more than reasoning.
     fn own_state<'s>(&self, step: &'s ClosedStep) -> Option<&'s [Value]> {
         let state = step.provider_state.as_ref()?;
         let content = state.value.get("content").unwrap_or(&state.value).as_array()?;
@@ -133,7 +134,8 @@ impl HistoryForm<'_> {
     }
 }
 
-/// The last block is the provider's own tool, or what it brought (`pause_turn` of Anthropic, also at Bedrock).
+/// True if the last block is the provider's own tool, or its result (`pause_turn` of Anthropic, also at
+/// Bedrock).
 fn is_paused(content: &[Value]) -> bool {
     let Some(last) = content.last() else { return false };
     let kind = last

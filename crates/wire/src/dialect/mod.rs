@@ -178,13 +178,14 @@ pub(crate) trait DialectDecoder: Send {
     fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>);
     /// The bytes have ended, or the end marker was seen. For late flushes only (`Opaque` goes here).
     fn end(&mut self, _step: &mut StepWriter<'_>) {}
-    /// For dialects whose fragments mean the same whatever came before (no state of the decoder's own changes with
-    /// them): top-level members that are never read, so that events differing only there and in one string may take
+    /// For dialects whose fragments do not depend on earlier ones (they change no state of the decoder):
+    /// top-level members that are never read, so that events differing only there and in one string may take
     /// the fast path. `None`: no fast path.
     fn ignored_members(&self) -> Option<&'static [&'static str]> {
         None
     }
-    /// `[DONE]` is the dialect's own end marker. In all others it is what a proxy adds, whatever happened before it (F8).
+    /// True if `[DONE]` is the dialect's own end marker. In all others it is added by proxies, after any
+    /// other event.
     fn ends_with_done(&self) -> bool {
         false
     }
@@ -201,7 +202,7 @@ pub enum TransferMode {
     /// As a stream.
     #[default]
     Stream,
-    /// As one body, for upstreams that cannot stream.
+    /// As one body, for upstreams without streaming.
     Whole,
 }
 
@@ -222,7 +223,7 @@ pub struct EncodedRequest {
     pub settings_left_out: Vec<String>,
 }
 
-/// Why a request cannot be written in a dialect.
+/// Reason why a request cannot be written in a dialect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EncodeError {

@@ -3,14 +3,15 @@
 use crate::step::StepWriter;
 use crate::vocabulary::CallSlot;
 
-/// Holds back the seal of calls that closed empty. Upstreams close an open block also when the token budget cuts it,
-/// so "no arguments, closed" is `{}` only if the model went on afterwards or stopped by itself (quirks A1, A2: else a
-/// cut `delete_all` becomes `delete_all({})`). What is still held at the end is decided by the finish reason.
+/// Holds back the seal of calls that closed empty. Upstreams close an open block also when the token budget
+/// cuts it, so "no arguments, closed" is `{}` only if the model continued afterwards or stopped normally
+/// (else a cut `delete_all` would become `delete_all({})`). The finish reason decides about calls that are
+/// still held at the end.
 #[derive(Debug, Default)]
 pub(super) struct PendingSeals(Vec<CallSlot>);
 
 impl PendingSeals {
-    /// The upstream says that `slot` is complete.
+    /// The upstream reports `slot` as complete: seals it, or holds the seal back.
     pub(super) fn seal_or_hold(&mut self, slot: CallSlot, step: &mut StepWriter<'_>) {
         if step.has_no_arguments(slot) {
             step.hold_call(slot);
@@ -20,7 +21,7 @@ impl PendingSeals {
         }
     }
 
-    /// The model went on: what closed before is complete.
+    /// Seals all held calls: the model continued, so they are complete.
     pub(super) fn seal_all(&mut self, step: &mut StepWriter<'_>) {
         for slot in self.0.drain(..) {
             step.seal_call(slot);

@@ -11,9 +11,9 @@ use std::borrow::Cow;
 /// anthropics/claude-code#19631). Bedrock's 3.75 MB are the same
 /// (<https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_Message.html>).
 const BASE64_BYTES_MAX: usize = 5 * 1024 * 1024;
-/// "too many images and documents: 104 + 1 > 100" (HTTP 400; anthropics/claude-code#23392). Some models take 600, and no request
-/// says of which kind its model is.
-/// Documents, which are PDFs and texts of the user, count as well, and stay.
+/// "too many images and documents: 104 + 1 > 100" (HTTP 400; anthropics/claude-code#23392). Some models
+/// accept 600, and a request does not show if its model does. Documents, which are PDFs and texts of the
+/// user, count as well, and stay.
 const PICTURES_MAX: usize = 100;
 /// Longest side: "At least one of the image dimensions exceed max allowed size: 8000 pixels" (HTTP 400;
 /// anthropics/claude-code#5147). At Converse it holds for every model
@@ -31,10 +31,11 @@ const ANTHROPIC_BYTES_MAX: usize = 28_000_000;
 /// At `InvokeModel` a body may have 25,000,000 bytes (langchain-ai/langchain-aws#419). Converse took 19.1 MB and refused 27.7 MB
 /// ("Input is too long for requested model", which would cost the history its beginning; the same #994).
 const BEDROCK_BYTES_MAX: usize = 20_000_000;
-/// The oldest are left out by so many at once: what a cache holds stays its beginning for as many pictures more.
+/// Number of pictures that are left out together, the oldest first: so the cached beginning stays valid for
+/// as many more pictures.
 const LEFT_OUT_AT_ONCE: usize = 20;
 
-/// The request with notes in place of these pictures.
+/// The request with notes instead of these pictures.
 pub(super) fn adapt<'r>(
     dialect: Dialect,
     profile: &UpstreamProfile,
@@ -66,7 +67,7 @@ struct PictureLimits {
     count: usize,
     /// Longest base64 of one.
     base64: usize,
-    /// Base64 of all.
+    /// Most bytes of base64 of all pictures.
     total: usize,
     side: u32,
     side_of_many: u32,
@@ -109,11 +110,11 @@ impl PictureLimits {
         limits
     }
 
-    /// For each of the pictures, from the oldest, why it is left out, if it is.
+    /// For each picture, from the oldest, the reason why it is left out, if any.
     ///
-    /// The newest are what the user asks about, so of those that fit together the newest stay. With a large one among the newest
-    /// 20 only these are sent, since it may have no more than 19 others; a large one that is older is left out alone, since to
-    /// keep it would cost all but 20.
+    /// The user asks about the newest pictures, so of those that fit together the newest stay. With a large
+    /// one among the newest 20 only these are sent, since it may have no more than 19 others; a large one
+    /// that is older is left out alone, since sending it would cost all but 20.
     fn left_out(&self, pictures: &[&Media]) -> Vec<Option<String>> {
         let sides: Vec<u32> = pictures.iter().map(|picture| self.longest_side(picture)).collect();
         let mut reasons: Vec<Option<String>> =
@@ -140,7 +141,7 @@ impl PictureLimits {
         reasons
     }
 
-    /// Zero where nobody asks for it, or where the picture does not say it.
+    /// Longest side in pixels; zero if no limit needs it, or if the picture's header does not have it.
     fn longest_side(&self, picture: &Media) -> u32 {
         if self.side == u32::MAX {
             return 0;
@@ -148,7 +149,7 @@ impl PictureLimits {
         picture.pixel_size().map_or(0, |(width, height)| width.max(height))
     }
 
-    /// Why it is refused whatever else is sent.
+    /// Reason why this picture is refused in any request.
     fn own_fault(&self, picture: &Media, side: u32) -> Option<String> {
         if picture.base64_bytes() > self.base64 {
             return Some(format!("it has more than {} bytes in base64", self.base64));
@@ -160,7 +161,7 @@ impl PictureLimits {
     fn start(&self, pictures: &[&Media], sent: &[usize]) -> usize {
         let by_count = number_left_out(sent.len(), self.count);
         let sizes = || sent.iter().map(|at| pictures[*at].base64_bytes());
-        // A quarter at once, for the sake of a cache.
+        // A quarter at a time, for the sake of a cache.
         let bytes =
             sizes().sum::<usize>().saturating_sub(self.total).next_multiple_of((self.total / 4).max(1));
         let mut before = 0;
@@ -169,18 +170,18 @@ impl PictureLimits {
             before += size;
             is_left_out
         });
-        // The newest is what the user asks about, whatever else takes the room.
+        // The user asks about the newest one, so it stays in any case.
         by_count.max(by_bytes.count().min(sent.len().saturating_sub(1)))
     }
 }
 
-/// True for a model at Converse whose name says so, or does not say what it is.
+/// True for a model at Converse whose name is of Claude, or unknown.
 fn may_be_claude(model: &str) -> bool {
     const OPAQUE: [&str; 3] = [":application-inference-profile/", ":provisioned-model/", ":prompt/"];
     model.contains("claude") || OPAQUE.iter().any(|kind| model.contains(kind))
 }
 
-/// Number of the oldest that are left out of so many pictures, where that many may be sent.
+/// Number of the oldest of `count` pictures that are left out, where `most` may be sent.
 fn number_left_out(count: usize, most: usize) -> usize {
     // The fewer are sent, the more each of them matters.
     let at_once = (most / 4).clamp(1, LEFT_OUT_AT_ONCE);
@@ -213,7 +214,7 @@ mod tests {
         Media::new("image/png".into(), BASE64.encode(header))
     }
 
-    /// A picture of so much base64, in which there is no size.
+    /// A picture of this much base64, without a size in it.
     fn of_bytes(length: usize) -> Media {
         Media::new("image/png".into(), "A".repeat(length))
     }
@@ -223,7 +224,7 @@ mod tests {
         ModelRequest { model: model.into(), messages: messages.collect(), ..ModelRequest::default() }
     }
 
-    /// The pictures that are sent, by number from the oldest, 0. In place of each of the others there is a note.
+    /// Pictures that are sent, by number from the oldest, 0. Each of the others is replaced by a note.
     #[track_caller]
     fn sent(dialect: Dialect, profile: &UpstreamProfile, request: &ModelRequest) -> Vec<usize> {
         let adapted = adapt(dialect, profile, Cow::Borrowed(request));
@@ -249,7 +250,7 @@ mod tests {
     const CLAUDE: [Dialect; 3] = [Dialect::Anthropic, Dialect::BedrockAnthropic, Dialect::BedrockConverse];
 
     #[test]
-    fn the_oldest_pictures_are_left_out_where_there_are_too_many() {
+    fn oldest_pictures_over_the_limit_are_left_out() {
         for (count, left_out) in [(100, 0), (101, 20), (120, 20), (121, 40)] {
             check(Dialect::Anthropic, vec![png(10); count], left_out..count);
             check(Dialect::BedrockAnthropic, vec![png(10); count], left_out..count);
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_with_a_side_that_is_too_long_is_left_out() {
+    fn picture_over_the_side_limit_is_left_out() {
         for dialect in CLAUDE {
             check(dialect, vec![png(8_001), png(8_000), png(10)], [1, 2]);
         }
@@ -267,14 +268,14 @@ mod tests {
     }
 
     #[test]
-    fn many_pictures_are_small_ones_or_no_more_than_twenty() {
+    fn claude_gets_at_most_twenty_pictures_if_one_is_large() {
         let (small, large) = (|count| vec![png(2_000); count], |count| vec![png(2_001); count]);
         for dialect in CLAUDE {
             check(dialect, large(20), 0..20);
             check(dialect, large(25), 5..25);
             check(dialect, large(26), 10..26);
             check(dialect, small(25), 0..25);
-            // The newest is what the user asks about.
+            // The user asks about the newest one.
             check(dialect, [small(24), large(1)].concat(), 5..25);
             // An old one is not worth all the small ones that it would cost.
             check(dialect, [large(2), small(24)].concat(), 2..26);
@@ -285,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn many_large_pictures_reach_a_model_that_is_not_claude() {
+    fn bedrock_models_other_than_claude_get_all_large_pictures() {
         for (model, oldest) in [
             ("amazon.nova-pro-v1:0", 0),
             ("arn:aws:bedrock:us-east-1:1:inference-profile/us.amazon.nova-pro-v1:0", 0),
@@ -299,10 +300,10 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_that_fit_into_a_request_are_sent() {
+    fn newest_pictures_that_fit_the_request_are_sent() {
         for (dialect, count, oldest) in [
             (Dialect::Anthropic, 5, 0),
-            // Not all that would fit, so that the next ones move nothing.
+            // Fewer than would fit, so that the next ones move nothing.
             (Dialect::Anthropic, 7, 3),
             (Dialect::Anthropic, 8, 3),
             (Dialect::Anthropic, 9, 5),
@@ -326,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_profile_has_limits_of_its_own() {
+    fn profile_overrides_picture_limits() {
         let profile = |pictures_max, picture_base64_max| UpstreamProfile {
             pictures_max,
             picture_base64_max,
@@ -354,13 +355,13 @@ mod tests {
     }
 
     #[test]
-    fn documents_count_as_pictures_do_and_stay() {
+    fn documents_count_as_pictures_but_are_never_left_out() {
         let media = |media_type: &str| Media::new(media_type.into(), "AAAA".into());
         for (file, files, pictures, sent) in [
             ("application/pdf", 2, 98, 98),
             ("application/pdf", 2, 99, 79),
             ("text/csv", 90, 11, 9),
-            // What is no document becomes words.
+            // Media that are not documents become notes.
             ("audio/wav", 90, 11, 11),
         ] {
             let parts = (0..pictures).map(|_| UserPart::Image(media("image/png")));
@@ -375,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_that_is_too_large_is_left_out_and_not_counted() {
+    fn oversized_picture_is_left_out_and_not_counted() {
         for dialect in CLAUDE {
             check(dialect, [BASE64_BYTES_MAX + 4, BASE64_BYTES_MAX, 8].map(of_bytes).to_vec(), [1, 2]);
         }

@@ -1,6 +1,6 @@
 //! The schema of a structured reply as the provider takes it.
 //!
-//! Clients write it for OpenAI. What a provider cannot be told, the model is not bound to.
+//! Clients write it for OpenAI. Constraints that a provider does not accept do not bind the model.
 
 use super::Dialect;
 use super::gemini;

@@ -1,6 +1,7 @@
-//! Settings of a request that exclude one another, and those that an upstream does not take.
+//! Settings of a request that exclude one another, and those that an upstream does not support.
 //!
-//! A request that says too much is refused whole. What is taken out is named, so that nobody takes the answer for another one.
+//! A request with one setting too many is refused whole. Removed settings are reported, so that the answer is
+//! not taken for that of the original request.
 
 use super::Dialect;
 use super::gemini::is_before_three;
@@ -8,10 +9,10 @@ use crate::profile::UpstreamProfile;
 use crate::vocabulary::ModelRequest;
 use serde_json::{Map, Value, json};
 
-/// Objects of a body in which settings stand, besides the body itself.
+/// Objects of a body that contain settings, besides the body itself.
 const INSIDE: [&str; 4] = ["generationConfig", "options", "inferenceConfig", "text"];
 
-/// Takes them out of a body: their names, as they stood there.
+/// Removes settings from a body; returns their names.
 pub(super) fn take_out(
     dialect: Dialect,
     profile: &UpstreamProfile,
@@ -162,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_exclude_one_another_are_taken_out_and_named() {
+    fn conflicting_settings_are_removed_and_named() {
         let thinking = json!({"type": "enabled", "budget_tokens": 1024});
         check(
             Dialect::Anthropic,
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn before_gemini_3_json_beside_tools_is_asked_for_in_words() {
+    fn json_schema_with_tools_moves_to_prompt_before_gemini_3() {
         let functions = json!([{"functionDeclarations": [{"name": "look"}]}]);
         let search = json!([{"googleSearch": {}}]);
         for (model, tools, is_asked) in [

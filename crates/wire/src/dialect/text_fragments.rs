@@ -2,7 +2,7 @@
 
 use crate::json::{JsonRef, SurrogateCarry};
 
-/// Joins fragments; half a surrogate pair at the end of one waits for the next (quirk S7).
+/// Joins fragments; half a surrogate pair at the end of one waits for the next.
 #[derive(Debug, Default)]
 pub(super) struct TextFragments {
     text: String,

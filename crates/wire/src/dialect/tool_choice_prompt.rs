@@ -13,8 +13,8 @@ pub(crate) fn prompt_text(choice: &ToolChoice) -> Option<String> {
 }
 
 impl ModelRequest {
-    /// The same request with a call that is forced requested in words, after the last message: so the requests of a turn
-    /// stay prefixes of each other.
+    /// The request with its forced call requested in a prompt, after the last message: so the requests of a
+    /// turn stay prefixes of each other.
     pub(crate) fn with_prompted_tool_choice(&self) -> ModelRequest {
         let mut request = self.clone();
         if let Some(text) = prompt_text(&self.tool_choice) {

@@ -4,9 +4,9 @@
 //! [total u32][headers u32][crc32 of these 8 bytes][headers …][payload …][crc32 of everything before]
 //! header: [name length u8][name][type u8][value]          all numbers big-endian
 //! ```
-//! Format: `docs.aws.amazon.com/transcribe/latest/dg/event-stream.html`. Two checksums guard a frame: the first is
-//! checked before its lengths are believed, the second before its content is shown. A wrong one ends the reading,
-//! because from there on nobody knows where the next frame begins (quirk B1).
+//! Format: `docs.aws.amazon.com/transcribe/latest/dg/event-stream.html`. Two checksums guard a frame: the
+//! first is checked before its lengths are used, the second before its content is shown. A wrong one ends the
+//! reading, because the start of the next frame is then unknown.
 //!
 //! No frame under 16 MiB begins with anything but a zero byte, so a body whose first byte is `{`, `[`, `<` or white
 //! space is not this format (a JSON or HTML error): look before pushing.
@@ -14,9 +14,9 @@
 use crate::limits::DecodeLimits;
 use crate::vocabulary::ProblemKind;
 
-/// Both lengths.
+/// Bytes of both lengths.
 const LENGTHS_BYTES: usize = 8;
-/// Both lengths and their checksum.
+/// Bytes of both lengths and their checksum.
 const PRELUDE_BYTES: usize = LENGTHS_BYTES + CHECKSUM_BYTES;
 const CHECKSUM_BYTES: usize = 4;
 
@@ -34,7 +34,7 @@ pub struct EventStreamFramer {
 enum FramingState {
     /// Frames are cut out.
     InSync,
-    /// Something was wrong that makes every later border a guess: bytes are counted, nothing else.
+    /// An error makes every later border unreliable: bytes are only counted.
     Lost,
 }
 
@@ -43,7 +43,7 @@ enum FramingState {
 pub enum EventStreamItem<'a> {
     /// A frame whose checksums are right.
     Frame(EventStreamFrame<'a>),
-    /// A finding.
+    /// A problem of the frames.
     Problem {
         /// `BadChecksum`, `LimitReached` and an impossible length end the reading; `InvalidEvent` for headers that
         /// cannot be read skips one frame.
@@ -68,9 +68,9 @@ pub struct EventStreamFrame<'a> {
     pub exception_type: &'a str,
     /// `:error-message` of an error, which has no payload.
     pub error_message: &'a str,
-    /// `:content-type`.
+    /// Value of the header `:content-type`.
     pub content_type: &'a str,
-    /// The payload as it stands.
+    /// Raw payload.
     pub payload: &'a [u8],
 }
 
@@ -100,7 +100,7 @@ impl EventStreamFramer {
                 return;
             }
             if self.pending.is_empty() {
-                // The frame may stand whole in these bytes: then nothing is copied.
+                // The whole frame may be in these bytes: then nothing is copied.
                 match self.frame_length(bytes) {
                     Ok(Some(total)) if total <= bytes.len() => {
                         let (frame, rest) = bytes.split_at(total);
@@ -235,7 +235,7 @@ fn take<'a>(bytes: &mut &'a [u8], count: usize) -> Option<&'a [u8]> {
     Some(taken)
 }
 
-/// Four bytes, big-endian.
+/// Number of four bytes, big-endian.
 fn number(bytes: &[u8]) -> u32 {
     bytes.iter().take(4).fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
@@ -317,7 +317,7 @@ mod tests {
 
     // Quirk B1.
     #[test]
-    fn frames_for_any_cut() {
+    fn frames_are_read_at_any_cut() {
         let bytes = [event("messageStart", "{}"), event("contentBlockDelta", r#"{"x":1}"#), event("end", "")]
             .concat();
         check(
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_of_every_type_are_stepped_over() {
+    fn headers_of_every_type_are_skipped() {
         let bytes = frame(
             &[
                 ("t", Value::Raw(0, &[])),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_frame_has_its_text_in_headers() {
+    fn error_frame_text_is_read_from_headers() {
         let bytes = frame(
             &[
                 (":message-type", Value::Text("error")),
@@ -363,7 +363,7 @@ mod tests {
 
     // Quirk B1: a frame whose checksum fails is not data, and where the next one begins is a guess.
     #[test]
-    fn nothing_after_a_wrong_checksum_is_trusted() {
+    fn frames_after_a_bad_checksum_are_dropped() {
         let (first, last) = (event("a", "{}"), event("c", "{}"));
         let mut payload_hit = event("b", r#"{"n":1}"#);
         let middle = payload_hit.len() - 6;
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn lengths_that_cannot_be() {
+    fn impossible_frame_lengths_are_errors() {
         let prelude = |total: u32, headers: u32| {
             let mut bytes = [total.to_be_bytes(), headers.to_be_bytes()].concat();
             bytes.extend_from_slice(&crc32fast::hash(&bytes).to_be_bytes());
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn a_half_frame_is_reported_and_not_shown() {
+    fn truncated_frame_is_an_error() {
         let bytes = [event("a", "{}"), event("b", "{}")].concat();
         for end in 57..bytes.len() {
             assert_eq!(read(&[&bytes[..end]], 1 << 20), ["0 event/a// {}", "56 InvalidEvent"], "{end}");
@@ -397,14 +397,14 @@ mod tests {
     }
 
     #[test]
-    fn the_limit_is_inclusive() {
+    fn event_bytes_max_is_inclusive() {
         let bytes = event("a", "{}");
         assert_eq!(read(&[&bytes], bytes.len()), ["0 event/a// {}"]);
         assert_eq!(read(&[&bytes], bytes.len() - 1), ["0 LimitReached { limit: \"event_bytes_max\" }"]);
     }
 
     #[test]
-    fn unreadable_headers_cost_one_frame() {
+    fn unreadable_headers_skip_only_their_frame() {
         let bytes = [frame(&[("x", Value::Raw(77, &[]))], b"{}"), event("b", "{}")].concat();
         check(&bytes, &["0 InvalidEvent", "21 event/b// {}"]);
     }

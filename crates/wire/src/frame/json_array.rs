@@ -1,4 +1,4 @@
-//! A top-level JSON array to its elements, for any cut of the bytes: Gemini without `alt=sse` sends one (quirk G5).
+//! A top-level JSON array to its elements, for any cut of the bytes: Gemini without `alt=sse` sends one.
 //!
 //! The elements are cut out, not checked: whether an element is JSON is left to the reader. So a broken
 //! element costs itself and not the stream.
@@ -7,8 +7,8 @@ use crate::limits::DecodeLimits;
 
 /// Cuts a body that is one JSON array into the texts of its elements, as soon as each is complete.
 ///
-/// An element that was pushed whole is handed on as it lies in the input; only elements that are cut by the end of a
-/// push are copied.
+/// An element that was pushed whole is passed on as a slice of the input; only elements that are cut by the
+/// end of a push are copied.
 ///
 /// ```
 /// use throughline_wire::DecodeLimits;
@@ -44,7 +44,7 @@ pub enum ArrayEnd {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ArrayState {
-    /// Nothing but white space (and a byte order mark) so far.
+    /// Only white space (and a byte order mark) so far.
     Before,
     /// In the array, between elements.
     Between,
@@ -52,9 +52,9 @@ enum ArrayState {
     Composite { depth: usize, string: StringState },
     /// In a string that is an element itself.
     String { escaped: bool },
-    /// In a number or a word: it ends where something else begins.
+    /// In a number or a word: it ends at the first other character.
     Scalar,
-    /// Behind the closing bracket.
+    /// After the closing bracket.
     After,
     /// Not an array: the rest is ignored.
     Lost,
@@ -64,7 +64,7 @@ enum ArrayState {
 enum StringState {
     No,
     Yes,
-    /// Behind a backslash.
+    /// After a backslash.
     Escaped,
 }
 
@@ -134,7 +134,7 @@ impl JsonArrayFramer {
                 ArrayState::Scalar => {
                     if matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | b',' | b']') {
                         self.finish_element(&bytes[start..at], element);
-                        // The same byte once more, now between elements.
+                        // The same byte again, now between elements.
                         continue;
                     }
                 }
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_for_every_cut() {
+    fn elements_are_read_at_any_cut() {
         check("[]", &[], ArrayEnd::Closed);
         check("[{\"a\":1}\n,\r\n{\"b\":[2,{}]}\n]\n", &["{\"a\":1}", "{\"b\":[2,{}]}"], ArrayEnd::Closed);
         check("\u{FEFF} [ {} , {} ] ", &["{}", "{}"], ArrayEnd::Closed);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_no_array_says_so() {
+    fn truncated_array_and_other_values_are_reported() {
         check("", &[], ArrayEnd::Truncated);
         check("[", &[], ArrayEnd::Truncated);
         check(r#"[{"a":1},{"b":"#, &[r#"{"a":1}"#], ArrayEnd::Truncated);
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_element_is_dropped_and_counted() {
+    fn oversized_element_is_dropped_and_counted() {
         let limits = DecodeLimits { event_bytes_max: 10, ..DecodeLimits::default() };
         let body = br#"[{"a":1},{"a":"0123456789"},{"b":2345}]"#;
         let expect = (vec![r#"{"a":1}"#.to_owned(), r#"{"b":2345}"#.to_owned()], ArrayEnd::Closed, 1);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_than_the_limit_is_held() {
+    fn pending_bytes_stay_within_the_limit() {
         let mut framer =
             JsonArrayFramer::new(&DecodeLimits { event_bytes_max: 100, ..DecodeLimits::default() });
         framer.push(b"[\"", &mut |_| {});

@@ -15,11 +15,11 @@ pub struct LineFramer {
 /// One line, or that one was too long.
 #[derive(Debug, PartialEq, Eq)]
 pub enum LineItem<'a> {
-    /// Without its end.
+    /// A line without its line end.
     Text {
         /// Offset of its first byte.
         offset: u64,
-        /// Its bytes.
+        /// Bytes of the line.
         text: &'a [u8],
     },
     /// Longer than `line_bytes_max`; dropped up to its end.
@@ -62,7 +62,7 @@ impl LineFramer {
         }
     }
 
-    /// The bytes have ended: what is left is a last line without an end.
+    /// Ends the input: remaining bytes are a last line without a line end.
     pub fn finish(&mut self, line: &mut dyn FnMut(LineItem<'_>)) {
         if self.overlong {
             line(LineItem::TooLong);
@@ -97,13 +97,13 @@ mod tests {
     }
 
     #[test]
-    fn lines_for_any_cut() {
+    fn lines_are_read_at_any_cut() {
         check(b"a\nb\r\n\nc", 99, &["a", "b", "", "c"]);
         check("x\u{2028}y\u{85}z\n".as_bytes(), 99, &["x\u{2028}y\u{85}z"]);
     }
 
     #[test]
-    fn line_bytes_max_drops_the_line_and_goes_on() {
+    fn line_over_line_bytes_max_is_skipped() {
         check(b"abcdef\nok\nabcdef", 5, &["TOO LONG", "ok", "TOO LONG"]);
     }
 }

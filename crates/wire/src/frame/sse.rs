@@ -18,22 +18,22 @@ pub enum SseItem<'a> {
     Unknown {
         /// Offset of its line in the stream.
         offset: u64,
-        /// The field's name.
+        /// Name of the field.
         name: Cow<'a, str>,
-        /// Its value.
+        /// Value of the field.
         value: Cow<'a, str>,
     },
     /// A line or event was over its limit and is dropped.
     TooLarge {
         /// Offset of the line in the stream.
         offset: u64,
-        /// The limit's name.
+        /// Name of the limit.
         limit: &'static str,
     },
 }
 
 impl SseItem<'_> {
-    /// Offset in the stream: of an event's first line, of anything else's line. Unknown for comments, which nobody asks.
+    /// Offset in the stream: of an event's first line, or of any other item's line. Comments have none.
     pub fn offset(&self) -> u64 {
         match self {
             SseItem::Event(event) => event.offset,
@@ -48,7 +48,7 @@ impl SseItem<'_> {
 pub struct SseEvent<'a> {
     /// Offset in the stream of its first line.
     pub offset: u64,
-    /// `event:`, empty if there was none (the standard then says `message`).
+    /// Value of `event:`, empty if there was none (the standard's default is `message`).
     pub event: &'a str,
     /// All `data:` lines joined by LF. Bytes that are not UTF-8 are U+FFFD.
     pub data: Cow<'a, str>,
@@ -130,12 +130,12 @@ impl SseFramer {
         }
     }
 
-    /// The caller has read so many bytes, whole events, by itself.
+    /// Advances over this many bytes, whole events that the caller has read itself.
     pub fn skip(&mut self, bytes: usize) {
         self.position += bytes as u64;
     }
 
-    /// Nothing is half read: the next byte begins a new event.
+    /// True if no event is partially read: the next byte begins a new one.
     pub fn is_between_events(&self) -> bool {
         self.line.is_empty()
             && self.event_at.is_none()
@@ -147,7 +147,7 @@ impl SseFramer {
             && self.bom_matched == BOM.len()
     }
 
-    /// The reconnection time last asked for by `retry:`, in milliseconds.
+    /// The latest reconnection time of a `retry:` field, in milliseconds.
     pub fn retry(&self) -> Option<u64> {
         self.retry
     }
@@ -157,7 +157,7 @@ impl SseFramer {
         &self.id
     }
 
-    /// The next item in `input`, which is moved past what was read; `None` when it is used up.
+    /// The next item in `input`, which is advanced past the bytes read; `None` when it is used up.
     pub fn next<'a>(&'a mut self, input: &mut &[u8]) -> Option<SseItem<'a>> {
         if std::mem::take(&mut self.dispatched) {
             self.event.clear();
@@ -204,7 +204,7 @@ impl SseFramer {
         None
     }
 
-    /// The bytes have ended. The standard drops an event without its blank line; real servers send such (quirk S9),
+    /// The bytes have ended. The standard drops an event without its blank line; real servers send such,
     /// so it is handed out for the caller to decide.
     pub fn finish(&mut self) -> Option<SseEvent<'_>> {
         if std::mem::take(&mut self.dispatched) {

@@ -1,22 +1,23 @@
 //! Argument text as it arrives: checked byte by byte, readable at any moment.
 //!
-//! Two readers run over the same text. The checker is strict JSON, sees every byte once, and knows at once when the
-//! top level has closed; nothing is ever parsed again. The builder makes the partial value and is only brought up to
-//! date when somebody asks for it, so that reading after every fragment still costs each byte once.
+//! Two readers run over the same text. The checker is strict JSON, sees every byte once, and knows
+//! immediately when the top level has closed; nothing is ever parsed again. The builder makes the partial
+//! value and is only brought up to date when the value is read, so that reading after every fragment still
+//! costs each byte once.
 
 use super::document::number;
 use super::string::{SurrogateCarry, decode_string};
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// Deepest nesting of arguments. Deeper text is invalid: who reads JSON with `serde_json` takes 127 levels, and arguments stand in
-/// events, messages, rows and requests, which have up to 11 of their own.
+/// Deepest nesting of arguments. Deeper text is invalid: `serde_json` reads 127 levels, and arguments are
+/// inside events, messages, rows and requests, which add up to 11.
 pub const ARGUMENTS_DEPTH_MAX: usize = 110;
 
 /// Room made at the first fragment: most arguments fit, and growing token by token would copy them several times.
 const TYPICAL_BYTES: usize = 512;
 
-/// Why argument text is not one JSON document.
+/// Reason why argument text is not one JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ArgumentsError {
     /// Byte offset in the text.
@@ -58,7 +59,7 @@ enum JsonContainer {
     Array,
 }
 
-/// Where the checker stands.
+/// State of the checker.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CheckerState {
     /// A value is due.
@@ -68,9 +69,9 @@ enum CheckerState {
     FirstItem,
     /// A member name or `}`.
     FirstName,
-    /// A member name.
+    /// At a member name.
     Name,
-    /// `:`.
+    /// At a `:`.
     Colon,
     /// `,` or the end of the container.
     Next,
@@ -78,11 +79,11 @@ enum CheckerState {
     String(StringRole),
     /// After a backslash.
     Escape(StringRole),
-    /// Inside `\uXXXX`, with so many digits to come.
+    /// Inside `\uXXXX`, with this many digits to come.
     Unicode(StringRole, u8),
     /// Inside a number.
     Number(NumberState),
-    /// Inside `true`, `false` or `null`: what is still to come.
+    /// Inside `true`, `false` or `null`: the letters still to come.
     Word(&'static [u8]),
     /// The top level has closed.
     Closed,
@@ -124,12 +125,13 @@ impl ArgumentsReader {
         &self.text
     }
 
-    /// Nothing but white space so far.
+    /// True while there is only white space.
     pub fn is_blank(&self) -> bool {
         self.state == CheckerState::Value && self.open.is_empty() && self.error.is_none()
     }
 
-    /// The top level has closed, and only white space followed. A number at the top level never closes by itself.
+    /// True once the top level has closed, with only white space after it. A number at the top level never
+    /// closes.
     pub fn is_closed(&self) -> bool {
         self.state == CheckerState::Closed && self.error.is_none()
     }
@@ -144,7 +146,7 @@ impl ArgumentsReader {
         self.error
     }
 
-    /// Is the text, as it stands, one whole document?
+    /// Checks that the text so far is one whole document.
     pub fn check_complete(&self) -> Result<(), ArgumentsError> {
         if let Some(error) = self.error {
             return Err(error);
@@ -350,7 +352,7 @@ impl NumberState {
     }
 }
 
-/// The value so far. What is being filled is always the last child of the last child, so no path is stored.
+/// The value so far. The open container is always the last child of the last child, so no path is stored.
 #[derive(Clone, Debug, Default)]
 struct PartialValue {
     root: Option<Value>,
@@ -526,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_when_the_top_level_has_closed() {
+    fn reader_detects_the_end_of_the_top_level_value() {
         let mut reader = ArgumentsReader::default();
         for (fragment, closed) in [
             ("{\"a", false),
@@ -546,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_at_the_top_level_is_whole_but_never_closed() {
+    fn top_level_number_is_complete_but_never_closed() {
         let reader = read(&["4", "2"]);
         assert!(!reader.is_closed());
         assert!(reader.check_complete().is_ok());
@@ -555,7 +557,7 @@ mod tests {
     }
 
     #[test]
-    fn the_partial_value_is_readable_at_any_moment() {
+    fn partial_value_is_readable_at_any_cut() {
         let text =
             r#"{"a":"x\u4f60\ud83d\ude00\"","n":[1,-2.5e3,{"t":true,"z":null}],"a":"again","e":{},"l":[]}"#;
         let whole = JsonRef::parse(text).unwrap().to_value();

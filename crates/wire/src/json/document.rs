@@ -6,7 +6,8 @@ use serde_json::{Map, Number, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Deepest nesting that is read: of arguments in a reply. What a reply says is stored, and read again with a limit.
+/// Deepest nesting that is read: that of arguments in a reply. Parts of replies are stored, and read again
+/// with a limit.
 const DEPTH_MAX: usize = ARGUMENTS_DEPTH_MAX + 8;
 
 /// A JSON value with the text it came from. Strict grammar; numbers keep their text, strings their halves of
@@ -36,7 +37,7 @@ enum JsonNode<'a> {
     Object(Vec<(Cow<'a, str>, JsonRef<'a>)>),
 }
 
-/// Why a text is not a JSON document.
+/// Reason why a text is not a JSON document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JsonError {
     /// Byte offset.
@@ -115,7 +116,7 @@ impl<'a> JsonRef<'a> {
         matches!(self.node, JsonNode::String).then(|| decode_string(&self.raw[1..self.raw.len() - 1], carry))
     }
 
-    /// The string's body as it stands between the quotes, escapes and all.
+    /// Raw body of the string between its quotes, with its escapes.
     pub fn string_body(&self) -> Option<&'a str> {
         matches!(self.node, JsonNode::String).then(|| &self.raw[1..self.raw.len() - 1])
     }
@@ -152,7 +153,7 @@ impl<'a> JsonRef<'a> {
         self.as_i64().and_then(|number| u64::try_from(number).ok())
     }
 
-    /// `true` or `false`.
+    /// Value of `true` or `false`; `None` for anything else.
     pub fn as_bool(&self) -> Option<bool> {
         match self.node {
             JsonNode::Bool(value) => Some(value),
@@ -160,28 +161,29 @@ impl<'a> JsonRef<'a> {
         }
     }
 
-    /// Is it `null`?
+    /// True for `null`.
     pub fn is_null(&self) -> bool {
         matches!(self.node, JsonNode::Null)
     }
-    /// Is it a string?
+    /// True for a string.
     pub fn is_string(&self) -> bool {
         matches!(self.node, JsonNode::String)
     }
-    /// Is it an object?
+    /// True for an object.
     pub fn is_object(&self) -> bool {
         matches!(self.node, JsonNode::Object(_))
     }
-    /// Is it an array?
+    /// True for an array.
     pub fn is_array(&self) -> bool {
         matches!(self.node, JsonNode::Array(_))
     }
-    /// Is it a number?
+    /// True for a number.
     pub fn is_number(&self) -> bool {
         matches!(self.node, JsonNode::Number)
     }
 
-    /// The same as a `serde_json` value. Integers beyond 64 bits are rounded; duplicate keys: the last wins.
+    /// The document as a `serde_json` value. Integers beyond 64 bits are rounded; duplicate keys: the last
+    /// wins.
     pub fn to_value(&self) -> Value {
         match &self.node {
             JsonNode::Null => Value::Null,
@@ -390,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn members_read_as_servers_mean_them() {
+    fn members_are_read_leniently() {
         let json =
             JsonRef::parse(r#" {"a":null,"b":"","c":"x","i":"7","n":7.0,"a2":[1,{"k":true}],"c":"y"} "#)
                 .unwrap();

@@ -8,8 +8,8 @@ use std::sync::Arc;
 /// 64 characters that are all written as `\u…` has 384.
 const HELD_NAME_BYTES_MAX: usize = 512;
 
-/// Renames the members of the outermost object of a JSON text, in pieces of any size: everything else passes unchanged, and
-/// so does what is no JSON. Only a name that is not complete is held back.
+/// Renames the members of the outermost object of a JSON text, in pieces of any size: everything else passes
+/// unchanged, and so does text that is not JSON. Only an incomplete name is held back.
 pub(crate) struct KeyRewriter {
     names: Arc<BTreeMap<String, String>>,
     depth: usize,
@@ -24,9 +24,9 @@ enum ReadState {
     BeforeName,
     /// Between tokens, where a text is a value.
     BeforeValue,
-    /// In a text.
+    /// Inside a string.
     Text,
-    /// Behind a backslash in it.
+    /// After a backslash in a string.
     TextEscape,
     /// In a name that is held back.
     Name,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_or_was_cut_passes_unchanged() {
+    fn invalid_or_truncated_json_passes_unchanged() {
         for text in ["", "q", r#"{"q"#, r#"{"filter_app_\"#, r#"}}{"#, r#"{"r":"q"#] {
             check(text, text);
         }
@@ -164,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_cut_changes_anything(
+        fn rewriting_is_independent_of_cuts(
             text in r#"[{}\[\]",:\\ a-c]{0,40}|(\{("q"|"filter_app_"|"r"):("q"|1|\{"q":2\}),?){1,3}\}"#,
             cuts in proptest::collection::vec(0_usize..60, 0..6),
         ) {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 /// Carries half a surrogate pair from one fragment of a text to the next: `"\ud83d"` then `"\ude00"` is one
-/// character that a tokenizer cut in two (quirk S7). One for each text that fragments are joined to.
+/// character that a tokenizer cut in two. One for each text that fragments are joined to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SurrogateCarry {
     high: Option<u16>,
@@ -59,7 +59,7 @@ pub fn replace_lone_surrogates(text: &[u8]) -> Option<Vec<u8>> {
                 6
             }
             Some(_) => 6,
-            // What is escaped, so that a backslash begins no escape.
+            // The escaped character, so that an escaped backslash begins no escape.
             None => 2,
         };
         at = at.min(text.len());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_pairs_alone_are_replaced_and_nothing_else() {
+    fn only_lone_surrogates_are_replaced() {
         for (text, expected) in [
             (r#"{"a":"x"}"#, None),
             (r#"{"a":"\ud83d\ude00"}"#, None),
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_and_halves() {
+    fn escapes_and_surrogates_are_decoded() {
         check(&[r"plain"], "plain");
         check(&[r#"a\"b\\c\/\n\t\r\b\f"#], "a\"b\\c/\n\t\r\u{8}\u{c}");
         check(&[r"\u4f60\u597d"], "你好");

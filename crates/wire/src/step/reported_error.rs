@@ -44,11 +44,12 @@ pub(crate) fn body_error_of(json: &JsonRef<'_>) -> Option<UpstreamError> {
     error_of(json).or_else(|| error_in_words(json))
 }
 
-/// An error in words alone as an event of a stream, in the forms of [`error_in_words`]. Notes on the progress of a request look
-/// like it, so an event with a name of its own is none, nor is one with a member that no such error has, or with words for a
-/// state. It is the stream's error only if no more of the reply follows: see `StepWriter::last_words`.
+/// An error as plain text in an event of a stream, in the forms of [`error_in_words`]. Progress notes look
+/// like it, so an event with a name of its own is excluded, and so is one with a member that no such error
+/// has, or with the text of a state. It is the stream's error only if no more of the reply follows: see
+/// `StepWriter::last_words`.
 pub(crate) fn event_words_of(event: &str, json: &JsonRef<'_>) -> Option<UpstreamError> {
-    // `message` is what the standard calls an event without a name.
+    // `message` is the standard's name of an event without one.
     let is_bare = matches!(event, "" | "message")
         && json.members().iter().all(|(name, value)| value.is_null() || is_of_error(name, value, json));
     let words = if is_bare { error_in_words(json) } else { None };
@@ -75,7 +76,7 @@ fn is_of_error(name: &str, value: &JsonRef<'_>, json: &JsonRef<'_>) -> bool {
     }
 }
 
-/// True for what gateways say of a request that is under way, or that has gone well.
+/// True for texts by which gateways report a request that is under way, or that has succeeded.
 fn is_state(words: &str) -> bool {
     const STATES: [&str; 35] = [
         "",
@@ -138,7 +139,7 @@ pub(crate) fn http_status_of(json: &JsonRef<'_>) -> Option<String> {
 
 fn object_error(error: &JsonRef<'_>) -> UpstreamError {
     let mut message = text_of(error, "message").unwrap_or_else(|| excerpt_of(error.raw()));
-    // OpenRouter: "Provider returned error", and here what the provider said.
+    // OpenRouter: "Provider returned error", with the provider's own error here.
     if let Some(raw) =
         error.path(&["metadata", "raw"]).and_then(JsonRef::as_str).filter(|raw| !raw.is_empty())
     {
@@ -201,7 +202,7 @@ fn is_reply(json: &JsonRef<'_>) -> bool {
         || json.get("content").or(json.get("response")).is_some_and(JsonRef::is_string)
 }
 
-/// True if the envelope says that all is well: `{code: 0, message: "ok"}`.
+/// True if the envelope reports success: `{code: 0, message: "ok"}`.
 fn is_success(json: &JsonRef<'_>) -> bool {
     let says_success = |code: String| {
         matches!(code.to_ascii_lowercase().as_str(), "0" | "200" | "20000" | "success" | "ok" | "true")
@@ -223,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_is_found_in_every_providers_form() {
+    fn errors_of_every_provider_are_recognized() {
         let cases = [
             (r#"{"error":{"code":"1113","message":"余额不足"}}"#, "余额不足", None, Some("1113")),
             (r#"{"error":{"message":"m","type":"t","code":null}}"#, "m", Some("t"), None),
@@ -297,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn words_alone_are_an_error_in_an_event_of_a_stream_too() {
+    fn message_only_event_is_an_error() {
         let cases = [
             (r#"{"detail":"m"}"#, "m", None),
             (r#"{"message":"m"}"#, "m", None),
@@ -328,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn no_event_of_a_reply_or_of_its_progress_is_an_error_in_words() {
+    fn reply_and_progress_events_are_not_errors() {
         let events = [
             // Chat Completions, and what gateways and llama.cpp add to it.
             r#"{"id":"x","object":"chat.completion.chunk","choices":[],"detail":"m"}"#,
@@ -385,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_is_no_error_whatever_stands_beside_it() {
+    fn reply_with_extra_fields_is_not_an_error() {
         let replies = [
             r#"{"id":"x","choices":[{"message":{"content":"Hi"}}],"base_resp":{"status_code":0,"status_msg":""}}"#,
             r#"{"choices":null,"base_resp":{"status_code":0,"status_msg":"success"}}"#,
@@ -406,7 +407,7 @@ mod tests {
             "{}",
         ];
         for body in replies {
-            // A chunk is asked in the same way as a whole body, which knows more shapes.
+            // A chunk is tested in the same way as a whole body, for which more shapes are known.
             let read = read(body).filter(|_| !body.contains("response.code_interpreter"));
             assert_eq!(read, None, "{body}");
             assert_eq!(error_of(&JsonRef::parse(body).unwrap()), None, "{body}");

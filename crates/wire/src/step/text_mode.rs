@@ -1,5 +1,6 @@
-//! Text mode in a step: the visible text goes through the protocol's scanner, and what it finds becomes the same events
-//! as native calls, through the same assembly. When the step ends, the independent parser reads the whole text again.
+//! Text mode in a step: the visible text goes through the protocol's scanner, and the calls that it finds
+//! become the same events as native ones, through the same assembly. When the step ends, the independent
+//! parser reads the whole text again.
 
 use super::{EventSink, excerpt_of};
 use crate::assemble::CallAssembler;
@@ -8,18 +9,18 @@ use crate::text::{MarkupFinding, ParsedCall, ParsedText, ScanEvent, TextCalls, T
 use crate::vocabulary::{BrokenCall, CallSlot, ProblemKind, StepEvent, StepProblem};
 use std::borrow::Cow;
 
-/// State of the reply's end: by itself or cut.
+/// Completeness of the reply at its end: normal or cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReplyEnding {
     Complete,
-    /// The stream or the token budget ended inside it: what is open was never refused, it was cut.
+    /// The stream or the token budget ended inside it: open calls were not refused but cut.
     Cut,
 }
 
 pub(super) struct TextMode {
     format: TextCalls,
     scanner: Box<dyn TextScanner>,
-    /// Everything that the scanner was given: the parser reads it again.
+    /// All text given to the scanner: the parser reads it again.
     visible_text: String,
     tracker: CallTracker,
 }
@@ -43,7 +44,7 @@ impl TextMode {
         Self { format, scanner, visible_text: String::new(), tracker: CallTracker::default() }
     }
 
-    /// Visible text follows.
+    /// Scans more visible text.
     pub(super) fn push(&mut self, text: &str, calls: &mut CallAssembler, out: EventSink<'_>, at: u64) {
         self.visible_text.push_str(text);
         let Self { scanner, visible_text, tracker, .. } = self;
@@ -51,7 +52,7 @@ impl TextMode {
         scanner.push(visible_text, &mut |scanned| sink.apply(scanned));
     }
 
-    /// The reply is over: what was held back is text or an unfinished block.
+    /// Ends the reply: held text is plain text or an unfinished block.
     pub(super) fn finish(
         &mut self,
         ending: ReplyEnding,
@@ -64,7 +65,7 @@ impl TextMode {
         scanner.finish(visible_text, &mut |scanned| sink.apply(scanned));
     }
 
-    /// The upstream begins the reply again: all that was written so far is void.
+    /// The upstream restarts the reply: everything written so far is void.
     pub(super) fn restart(&mut self, calls: &mut CallAssembler, out: EventSink<'_>, at: u64) {
         self.finish(ReplyEnding::Cut, calls, out, at);
         *self = Self::new(self.format.clone());
@@ -75,8 +76,8 @@ impl TextMode {
         self.tracker.blocks > 0
     }
 
-    /// The parser has the last word on everything that waits for the end of the step. What it reads otherwise than the
-    /// scanner is two readings of one text: it never runs, and it is reported. Returns the text without blocks.
+    /// Compares the scanner's result with the parser's at the end of the step. If both read the text
+    /// differently the calls never run, and that is reported. Returns the text without blocks.
     pub(super) fn check_against_parser(
         &mut self,
         ending: ReplyEnding,
@@ -129,7 +130,7 @@ impl TextMode {
     }
 }
 
-/// Destination of what the scanner finds in a piece of text.
+/// Receiver of the scanner's findings in a piece of text.
 struct ScanSink<'a, 'o> {
     visible_text: &'a str,
     ending: ReplyEnding,

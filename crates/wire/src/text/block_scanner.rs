@@ -1,14 +1,14 @@
-//! The incremental reader that the text protocols share: it shows text, hides markup, and hands each block to the
-//! grammar. What may become a marker is held back, and nothing else.
+//! The incremental reader that the text protocols share: it shows text, hides markup, and passes each block
+//! to the grammar. Only text that may become a marker is held back.
 //!
-//! The caller keeps the text, so nothing of it is copied, and most of it passes unread: only a marker raises the questions
-//! whether it is quoted and at which line it stands.
+//! The caller holds the text, so nothing of it is copied, and most of it passes unread: only for a marker the
+//! reader determines if it is quoted and on which line it is.
 
 use super::escape::{MarkerPrefix, StreamUnescaper};
 use super::protocol::{FINDINGS_MAX, FindingKind, MarkupFinding, ScanEvent, TextScanner};
 use super::quotation::{QuotationReader, may_be_mention};
 
-/// Text is worked through in slices of this size, so that no search reaches far beyond what it is for.
+/// Text is processed in slices of this size, so that no search reaches far beyond its purpose.
 const SLICE_BYTES: usize = 1024;
 /// White space after a block that is held back until it is known whether text follows.
 const SPACE_BYTES_MAX: usize = 64;
@@ -27,7 +27,7 @@ pub(super) enum InputState {
 pub(super) enum MarkerMatch {
     /// No marker.
     No,
-    /// More text decides.
+    /// Undecided: more text is needed.
     More,
     /// The text ends inside a marker.
     Torn,
@@ -39,7 +39,7 @@ pub(super) enum MarkerMatch {
 pub(super) enum MarkerKind {
     Start,
     End,
-    /// Says itself that it begins an example.
+    /// A marker that declares its block an example.
     Example,
     /// The end of such an example.
     ExampleEnd,
@@ -50,9 +50,9 @@ pub(super) enum MarkerKind {
 pub(super) enum BlockDecision {
     /// A mention in the text.
     Text,
-    /// More text decides.
+    /// Undecided: more text is needed.
     More,
-    /// The text ends inside what was to be a block.
+    /// The text ends inside a possible block.
     Torn,
     /// The beginning of a block.
     Block,
@@ -66,18 +66,20 @@ pub(super) enum LinePosition {
 
 /// Progress of a block after more text.
 pub(super) enum BlockProgress {
-    /// So many bytes were taken; the rest waits for more.
+    /// This many bytes were consumed; the rest waits for more.
     More { consumed: usize },
-    /// The block ended. The text goes on at the position: before what was taken, if that is no part of the block after all.
+    /// The block ended. The text continues at the position: before the consumed bytes, if they are not part
+    /// of the block after all.
     Ended { after: TrustState },
 }
 
 /// Trust in the text after a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TrustState {
-    /// Everything.
+    /// Later blocks may run.
     Trusted,
-    /// Nothing: a value of the block did not close, so what follows may be a part of it. Nothing runs any more.
+    /// Later blocks must not run: a value of the block did not close, so the following text may be a part of
+    /// it.
     Tainted,
 }
 
@@ -133,7 +135,7 @@ impl TextPosition {
     }
 }
 
-/// Where a grammar says what it reads.
+/// Receiver of what a grammar reports.
 pub(super) struct ScanOutput<'s> {
     pub(super) position: &'s mut TextPosition,
     findings: &'s mut usize,
@@ -162,11 +164,11 @@ impl ScanOutput<'_> {
 /// Reads one reply.
 pub(super) struct BlockScanner<G> {
     grammar: G,
-    /// Since this offset of the text nothing is held and nothing is expected, and plain text has passed.
+    /// Offset of the text since which nothing is held or expected, and plain text has passed.
     idle_since: Option<usize>,
     mode: ScanMode,
     trust: TrustState,
-    /// Outside of blocks it and `position` lag behind at the same place: see [`Self::catch_up`].
+    /// Outside of blocks it lags behind together with `position`: see [`Self::catch_up`].
     page: QuotationReader,
     position: TextPosition,
     findings: usize,
@@ -183,7 +185,7 @@ pub(super) struct BlockScanner<G> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ScanMode {
     Page,
-    /// Behind a block, before anything that can be seen.
+    /// After a block, before any visible text.
     AfterBlock,
     Block,
 }
@@ -191,14 +193,14 @@ enum ScanMode {
 /// Next token of a page.
 enum PageToken {
     Shown(usize),
-    /// Shown, and emitted.
+    /// Shown, and reported.
     Reported(usize, FindingKind),
     Held,
     /// An end marker that ends nothing.
     HiddenEnd(usize),
     /// Leftover of a tainted block.
     HiddenLeftover(usize),
-    /// All that is left.
+    /// All remaining text.
     Torn,
     /// A block begins with a marker of this length.
     Block(usize),
@@ -233,7 +235,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
         }
     }
 
-    /// Nothing is held and nothing is expected: plain text may pass.
+    /// True if nothing is held or expected: plain text may pass.
     fn is_idle(&self) -> bool {
         self.mode == ScanMode::Page
             && self.trust == TrustState::Trusted
@@ -242,7 +244,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
             && self.unescaper.is_idle()
     }
 
-    /// Not inlined: what plain text does is all that [`TextScanner::push`] has to set up.
+    /// Not inlined: so that [`TextScanner::push`] only prepares for plain text.
     #[inline(never)]
     fn push_eventful(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
         if let Some(since) = self.idle_since {
@@ -260,9 +262,9 @@ impl<G: BlockGrammar> BlockScanner<G> {
         }
     }
 
-    /// Reads up to the end of `text`, or of the next block: the next slice begins behind it.
+    /// Reads to the end of `text`, or of the next block: the next slice begins after it.
     fn read(&mut self, text: &str, rest: InputState, sink: &mut dyn FnMut(ScanEvent<'_>)) {
-        // What is to be shown of the text, not yet told.
+        // Range of the visible text that was not emitted yet.
         let mut run = 0..0;
         while self.taken < text.len() {
             let ahead = &text[self.taken..];
@@ -394,13 +396,13 @@ impl<G: BlockGrammar> BlockScanner<G> {
         }
     }
 
-    /// Something hidden follows: the shown text before and after it are two texts.
+    /// Ends the current text: markup is hidden here, and the text after it is a separate one.
     fn hide(&mut self, sink: &mut dyn FnMut(ScanEvent<'_>)) {
         self.pending_spaces.clear();
         self.unescaper.finish(&mut |piece| sink(ScanEvent::Text(piece)));
     }
 
-    /// Reads what has passed unread, before a question about the place where a marker begins.
+    /// Reads the text that passed unread, before the position of a marker is needed.
     fn catch_up(&mut self, text: &str) {
         let unread = &text[self.position.offset..self.taken];
         self.page.push(unread);
@@ -492,7 +494,7 @@ impl<G: BlockGrammar> BlockScanner<G> {
 
 impl<G: BlockGrammar> TextScanner for BlockScanner<G> {
     fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>)) {
-        // A text that is not the one before with more behind it has no next piece.
+        // A text that does not continue the previous one has no next piece.
         let Some(piece) = text.get(self.seen..) else { return };
         if self.idle_since.is_none() || !is_plain(piece) {
             return self.push_eventful(text, sink);

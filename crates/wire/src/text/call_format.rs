@@ -19,7 +19,7 @@ pub enum CallFormat {
 /// Form of calls that are written and read as text.
 #[derive(Clone, Debug)]
 pub struct TextCalls {
-    /// The grammar.
+    /// Text protocol of the calls.
     pub protocol: &'static dyn TextProtocol,
     /// The offered tools: blocks that name others are still calls (of an unknown tool).
     pub tools: Arc<[ToolDefinition]>,

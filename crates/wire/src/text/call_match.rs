@@ -15,7 +15,7 @@ pub(super) struct CallMatch<'t> {
 pub(super) enum MatchArguments<'t> {
     /// The text of a JSON object.
     Json(Cow<'t, str>),
-    /// One element for each parameter. A name given twice stands twice, and the last one counts, as in JSON.
+    /// One element for each parameter. A repeated name appears twice, and the last one counts, as in JSON.
     Members(Vec<(&'t str, ElementValue<'t>)>),
     /// The markup holds nothing but a name.
     Absent,
@@ -24,7 +24,7 @@ pub(super) enum MatchArguments<'t> {
 /// The value of a parameter written as an element.
 #[derive(Clone, Copy)]
 pub(super) enum ElementValue<'t> {
-    /// Said to be a string.
+    /// Declared as a string.
     Text(&'t str),
     /// Unknown. Without a schema the rule is: a text that is JSON and not a JSON string (`1`, `true`, `null`,
     /// `{…}`, `[…]`) is that JSON; anything else is a string, exactly as written. So `02139` and `"x"` are strings

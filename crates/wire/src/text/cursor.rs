@@ -13,8 +13,8 @@ pub(super) struct TextCursor<'t> {
     closers: Vec<CloserCache>,
 }
 
-/// Where a closing marker was last looked for and found. Without it, many openers without closers would each search
-/// the whole rest of the text.
+/// Position of the last search for a closing marker and its result. Without it, many openers without closers
+/// would each search the whole rest of the text.
 struct CloserCache {
     marker: &'static str,
     from: usize,
@@ -52,7 +52,7 @@ impl<'t> TextCursor<'t> {
         self.at = self.text.len() - self.rest().trim_start().len();
     }
 
-    /// Passes a text, if it stands here.
+    /// Skips a literal, if it is at the cursor.
     pub(super) fn eat(&mut self, literal: &str) -> bool {
         let here = self.rest().starts_with(literal);
         if here {
@@ -61,8 +61,9 @@ impl<'t> TextCursor<'t> {
         here
     }
 
-    /// Passes a marker, if it stands here. In `marker`, `|` stands for one or two bars of any kind and `_` for an
-    /// underscore of any kind: detokenizers and gateways disagree on both (`｜DSML｜`, `‖DSML‖`, `｜｜DSML｜｜`).
+    /// Skips a marker, if it is at the cursor. In `marker`, `|` stands for one or two bars of any kind and
+    /// `_` for an underscore of any kind: detokenizers and gateways disagree on both (`｜DSML｜`, `‖DSML‖`,
+    /// `｜｜DSML｜｜`).
     pub(super) fn eat_marker(&mut self, marker: &str) -> bool {
         match marker_end(self.rest(), marker) {
             Some(length) => {
@@ -73,8 +74,8 @@ impl<'t> TextCursor<'t> {
         }
     }
 
-    /// Passes a value and its closing marker; `None` without moving if that does not follow, or if `opening` stands
-    /// before it: then some value was never closed, and which one is anybody's guess. Markers begin with `<`.
+    /// Reads a value up to its closing marker; `None` without moving if there is none, or if `opening` comes
+    /// before it: then some value was never closed, and it is unknown which. Markers begin with `<`.
     pub(super) fn value_until(&mut self, opening: &str, closing: &'static str) -> Option<&'t str> {
         let (start, end) = self.find(closing)?;
         let value = &self.text[self.at..start];
@@ -116,7 +117,7 @@ impl<'t> TextCursor<'t> {
         Some(&rest[..length])
     }
 
-    /// Passes a JSON object or array; `None` without moving if none stands here whole.
+    /// Reads a JSON object or array; `None` without moving if there is no complete one.
     pub(super) fn json(&mut self) -> Option<JsonRef<'t>> {
         let rest = self.rest();
         if !rest.starts_with(['{', '[']) {

@@ -1,7 +1,8 @@
 //! Data that contains the markers of a text protocol: one function each way.
 //!
-//! Where a marker could begin, a tilde is put into it: `<<<[` becomes `<<<~[`, and what had tildes gets one more. So
-//! the change is the smallest that is reversible, and what looks like an escape in the data stays what it is.
+//! Where a marker could begin, a tilde is put into it: `<<<[` becomes `<<<~[`, and a marker that already has
+//! tildes gets one more. So the change is the smallest reversible one, and apparent escapes in the data
+//! survive.
 
 use std::borrow::Cow;
 
@@ -32,7 +33,7 @@ pub(super) fn unescape<'t>(prefixes: &[MarkerPrefix], text: &'t str) -> Cow<'t, 
     })
 }
 
-/// Hands the tildes of each beginning to `change`, which writes others and says whether they differ.
+/// Passes the tildes of each marker to `change`, which writes others and returns true if they differ.
 fn rewrite<'t>(
     prefixes: &[MarkerPrefix],
     text: &'t str,
@@ -75,7 +76,7 @@ const BEFORE_BYTES_MAX: usize = 3;
 #[derive(Debug)]
 pub(super) struct StreamUnescaper {
     prefixes: &'static [MarkerPrefix],
-    /// The last bytes before what is held.
+    /// Last bytes before the held ones.
     tail: [u8; BEFORE_BYTES_MAX],
     /// Empty, or the beginning that may have begun, with its first tilde and what followed it.
     held: String,
@@ -93,7 +94,7 @@ impl StreamUnescaper {
         Self { prefixes, tail: [0; BEFORE_BYTES_MAX], held: String::new(), prefix_index: 0 }
     }
 
-    /// Nothing is held back.
+    /// True if nothing is held back.
     pub(super) fn is_idle(&self) -> bool {
         self.held.is_empty()
     }
@@ -127,7 +128,7 @@ impl StreamUnescaper {
         }
     }
 
-    /// The text ends here: what was held was no beginning. The next piece is another text.
+    /// Ends the text: the held bytes did not begin a marker. The next piece is a new text.
     pub(super) fn finish(&mut self, sink: &mut dyn FnMut(&str)) {
         if !self.is_idle() {
             sink(&std::mem::take(&mut self.held));
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn one_tilde_more_where_a_marker_could_begin() {
+    fn escape_adds_a_tilde_to_every_marker() {
         let vcp = vcp::MARKER_PREFIXES;
         check(vcp, "plain ~ text", "plain ~ text");
         check(vcp, "<<<[TOOL_REQUEST]>>>", "<<<~[TOOL_REQUEST]>>>");
@@ -213,7 +214,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn it_comes_back(parts in proptest::collection::vec(
+        fn unescape_reverses_escape(parts in proptest::collection::vec(
             prop_oneof![Just("<"), Just("<<"), Just("~"), Just("["), Just("「"), Just("{"), Just("始"), Just("末」"),
                 Just("tool_"), Just("/tool_"), Just("too"), Just("TOOL_call>"), Just("TOOL_REQUEST]>>>"), Just("你"), Just("\n")],
             0..24)

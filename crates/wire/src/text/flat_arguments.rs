@@ -1,4 +1,5 @@
-//! A tool's arguments as a flat list: what a protocol without nesting can carry, and what it tells the model.
+//! A tool's arguments as a flat list: the arguments that a protocol without nesting can carry, and their
+//! description for the model.
 
 use serde_json::Value;
 
@@ -27,7 +28,7 @@ pub(super) struct ValueKinds {
 }
 
 impl ValueKinds {
-    /// Any text is a value of this parameter, whatever it says.
+    /// True if any text is a valid value of this parameter.
     pub(super) fn is_any_text(&self) -> bool {
         self.text && self.choices.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The search for leaked calls: one pass over a text, every grammar tried where its marker stands.
+//! Search for leaked calls: one pass over a text, with every grammar tried at its marker.
 
 use super::call_match::{CallMatch, MatchArguments};
 use super::cursor::TextCursor;
@@ -20,7 +20,7 @@ pub struct LeakedCall {
     /// The grammar it was written in: `hermes`, `qwen3_coder`, `mistral`, `deepseek`, `dsml`, `kimi`, `glm`, `llama`,
     /// `pythonic`, `harmony`, `minimax`, `anthropic_xml`, `granite` or `gemma`.
     pub format: &'static str,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
     /// The arguments as JSON text, always an object.
     pub arguments: String,
@@ -30,8 +30,8 @@ pub struct LeakedCall {
     pub span: Range<usize>,
 }
 
-/// A grammar: reads a block that begins exactly at the cursor. No calls means that this is no block of this grammar;
-/// the cursor then stands at the first byte that is worth looking at again (or where it stood).
+/// A grammar: reads a block that begins exactly at the cursor. No calls means that this is not a block of
+/// this grammar; the cursor is then at the first byte that needs another look (or unchanged).
 struct LeakGrammar {
     format: &'static str,
     read: for<'t> fn(&mut TextCursor<'t>) -> Vec<CallMatch<'t>>,
@@ -74,8 +74,8 @@ pub fn find_leaked(text: &str, offered: &[String]) -> Vec<LeakedCall> {
     search.calls
 }
 
-/// Takes away the leaked calls that the server also sent structured, given as `(name, argument text)`: each
-/// structured call stands for one leaked call of the same name with equal arguments.
+/// Removes the leaked calls that the server also sent structured, given as `(name, argument text)`: each
+/// structured call removes one leaked call of the same name with equal arguments.
 pub fn without_structured(leaked: Vec<LeakedCall>, structured: &[(&str, &str)]) -> Vec<LeakedCall> {
     if leaked.is_empty() || structured.is_empty() {
         return leaked;
@@ -221,7 +221,8 @@ impl<'t> LeakSearch<'t> {
         self.text[end..].lines().next().is_some_and(|rest| rest.contains('|'))
     }
 
-    /// The call that begins at the cursor, which then is behind it; otherwise at the next byte that is worth a look.
+    /// The call that begins at the cursor, which is then after it; otherwise the cursor is at the next byte
+    /// to examine.
     fn try_grammars(&self, cursor: &mut TextCursor<'t>) -> Option<(&'static str, Vec<CallMatch<'t>>)> {
         let start = cursor.position();
         let mut resume = start + self.text[start..].chars().next().map_or(1, char::len_utf8);
@@ -284,7 +285,7 @@ impl ValueTags {
     }
 }
 
-/// A code block or inline code: whatever begins in it ends in it, so no call is looked for.
+/// True for code blocks and inline code: text in them is never a call.
 fn is_verbatim(kind: FindingKind) -> bool {
     matches!(kind, FindingKind::InCodeFence | FindingKind::InInlineCode)
 }

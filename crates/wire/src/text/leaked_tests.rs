@@ -55,7 +55,7 @@ fn check_none(text: &str) {
 }
 
 #[test]
-fn hermes() {
+fn hermes_calls_are_found() {
     check(
         "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>",
         &["hermes f {\"a\": 1}"],
@@ -89,7 +89,7 @@ fn hermes() {
 }
 
 #[test]
-fn qwen3_coder() {
+fn qwen3_coder_calls_are_found() {
     check(
         "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n<parameter=b>\nx\ny\n</parameter>\n</function>\n</tool_call>",
         &["qwen3_coder f {\"a\": 1, \"b\": \"x\\ny\"}"],
@@ -105,13 +105,13 @@ fn qwen3_coder() {
     );
     check_none("<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n");
     check_none("<tool_call>\n<function=f>\n<parameter=a>\n1");
-    // The first value was never closed: it does not swallow the call that the model began anew.
+    // The first value was never closed: it does not swallow the call that the model then repeated.
     let again = "<function=f>\n<parameter=a>\n1\n<function=g>\n<parameter=a>\n2\n</parameter>\n</function>";
     assert_eq!(found(again, &[]), ["qwen3_coder g {\"a\": 2}"]);
 }
 
 #[test]
-fn values_without_a_type_are_json_unless_they_would_be_strings() {
+fn untyped_parameter_values_are_json_or_strings() {
     let check = |value: &str, expect: &str| {
         let text = format!("<function=f><parameter=a>{value}</parameter></function>");
         assert_eq!(found(&text, &[]), [format!("qwen3_coder f {{\"a\": {expect}}}")], "{value:?}");
@@ -132,7 +132,7 @@ fn values_without_a_type_are_json_unless_they_would_be_strings() {
 }
 
 #[test]
-fn mistral() {
+fn mistral_calls_are_found() {
     check(
         "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {\"a\": 1}}, {\"name\": \"g\", \"arguments\": {}, \"id\": \"abc\"}]",
         &["mistral f {\"a\": 1}", "mistral g {} abc"],
@@ -146,7 +146,7 @@ fn mistral() {
 }
 
 #[test]
-fn deepseek() {
+fn deepseek_calls_are_found() {
     check(
         "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"a\": 1}\n```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
         &["deepseek f {\"a\": 1}", "deepseek g {}"],
@@ -161,7 +161,7 @@ fn deepseek() {
 }
 
 #[test]
-fn dsml() {
+fn dsml_calls_are_found() {
     for bar in ["｜", "|", "‖", "｜｜", "∥"] {
         for block in ["function_calls", "tool_calls"] {
             let text = format!(
@@ -176,7 +176,7 @@ fn dsml() {
 }
 
 #[test]
-fn kimi() {
+fn kimi_calls_are_found() {
     check(
         "<|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{\"a\": 1}<|tool_call_end|><|tool_call_begin|>functions.g:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>",
         &["kimi f {\"a\": 1} functions.f:0", "kimi g {} functions.g:1"],
@@ -188,7 +188,7 @@ fn kimi() {
 }
 
 #[test]
-fn glm() {
+fn glm_calls_are_found() {
     check(
         "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n<arg_key>b</arg_key>\n<arg_value>2</arg_value>\n</tool_call>",
         &["glm f {\"a\": \"x\", \"b\": 2}"],
@@ -201,7 +201,7 @@ fn glm() {
 }
 
 #[test]
-fn llama() {
+fn llama_calls_are_found() {
     check(
         "<|python_tag|>{\"type\": \"function\", \"name\": \"f\", \"parameters\": {\"a\": 1}}",
         &["llama f {\"a\": 1}"],
@@ -225,7 +225,7 @@ fn llama() {
 }
 
 #[test]
-fn pythonic() {
+fn pythonic_calls_are_found() {
     check_bare(
         "[f(a=\"x\", b=-1.5, c=[True, None], d={'k': (1, 2)}), g()]",
         &[
@@ -248,7 +248,7 @@ lines""")]"#,
 }
 
 #[test]
-fn gemma() {
+fn gemma_calls_are_found() {
     let check = |text: &str, expect: &[&str]| assert_eq!(found(text, &[]), expect, "{text:?}");
     check("```tool_code\nf(a=\"x\")\n```", &["gemma f {\"a\": \"x\"}"]);
     check("Sure.\n```tool_code\nprint(f(a=1))\ng()\n```\nDone.", &["gemma f {\"a\": 1}", "gemma g {}"]);
@@ -260,7 +260,7 @@ fn gemma() {
 }
 
 #[test]
-fn harmony() {
+fn harmony_calls_are_found() {
     check(
         "<|channel|>commentary to=functions.f <|constrain|>json<|message|>{\"a\": 1}<|call|>",
         &["harmony f {\"a\": 1}"],
@@ -279,7 +279,7 @@ fn harmony() {
 }
 
 #[test]
-fn minimax_and_anthropic() {
+fn minimax_and_anthropic_calls_are_found() {
     let invoke = "<invoke name=\"f\">\n<parameter name=\"a\">x</parameter>\n<parameter name=\"b\">[1]</parameter>\n</invoke>";
     let arguments = "f {\"a\": \"x\", \"b\": [1]}";
     check(
@@ -306,7 +306,7 @@ fn minimax_and_anthropic() {
 }
 
 #[test]
-fn granite() {
+fn granite_calls_are_found() {
     check("<|tool_call|>[{\"name\": \"f\", \"arguments\": {\"a\": 1}}]", &["granite f {\"a\": 1}"]);
     check("<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}]<|/tool_call|>", &["granite f {}"]);
     check_none("<|tool_call|>[{\"name\": \"f\", \"arguments\": {}}");
@@ -336,7 +336,7 @@ fn prose_about_markup_is_not_a_call() {
 }
 
 #[test]
-fn every_prefix_of_a_call_is_not_yet_a_call() {
+fn incomplete_call_is_never_found() {
     for text in [
         "<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>",
         "<tool_call>f\n<arg_key>a</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
@@ -355,7 +355,7 @@ fn every_prefix_of_a_call_is_not_yet_a_call() {
 }
 
 #[test]
-fn a_call_that_was_also_sent_structured_is_taken_away_once() {
+fn leaked_call_also_sent_structured_is_removed_once() {
     let text = "<tool_call>{\"name\":\"f\",\"arguments\":{\"a\":1, \"b\":\"\\u0041\"}}</tool_call>".repeat(2);
     let check = |structured: &[(&str, &str)], left: usize| {
         assert_eq!(without_structured(find_leaked(&text, &[]), structured).len(), left, "{structured:?}");
@@ -370,7 +370,7 @@ fn a_call_that_was_also_sent_structured_is_taken_away_once() {
 }
 
 #[test]
-fn names_lose_harmony_tokens_and_nothing_else() {
+fn harmony_tokens_are_removed_from_names() {
     assert_eq!(clean_name("get_weather<|channel|>commentary"), "get_weather");
     assert_eq!(clean_name("get_weather <|constrain|>json"), "get_weather");
     assert_eq!(clean_name("get_weather"), "get_weather");
@@ -445,7 +445,7 @@ proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(512))]
 
     #[test]
-    fn a_soup_of_markup_never_panics_and_finds_only_whole_calls(
+    fn random_markup_never_panics_and_yields_only_whole_calls(
         parts in proptest::collection::vec(
             proptest::prop_oneof![
                 "<tool_call>|</tool_call>|<function=f>|</function>|<parameter=a>|</parameter>|<arg_key>|</arg_key>|<arg_value>",

@@ -13,7 +13,7 @@ pub(super) struct FenceOpening<'t> {
     length: usize,
     /// Info string after the fence, trimmed.
     pub(super) info: &'t str,
-    /// Where the content begins.
+    /// Offset of the content.
     pub(super) content: usize,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn fence_content(text: &str, fence: &FenceOpening<'_>) -> (Range<usiz
     (fence.content..text.len(), text.len())
 }
 
-/// Where the text continues after a fenced block.
+/// Offset of the text after a fenced block.
 pub(super) fn skip_fence(text: &str, fence: &FenceOpening<'_>) -> usize {
     fence_content(text, fence).1
 }

@@ -4,14 +4,14 @@
 //! grammar here reads it back, over the joined text of a step when the step has ended:
 //!
 //! 1. [`find_leaked`] finds the calls in a text, only those of offered tools;
-//! 2. [`without_structured`] takes away those that the server sent structured as well;
+//! 2. [`without_structured`] removes those that the server also sent structured;
 //! 3. [`clean_name`] frees the name of a *structured* call from harmony tokens that leaked into it.
 //!
-//! These are no calls: markup that is only quoted, by the rule that the text protocols have as well (`quotation`; a
-//! fenced block marked `` ```tool_code `` excepted), incomplete markup, and markup that does not follow its grammar.
+//! Not counted as calls: markup that is only quoted, by the rule of the text protocols (`quotation`; a fenced
+//! block marked `` ```tool_code `` excepted), incomplete markup, and markup that does not follow its grammar.
 //! Nothing is repaired or guessed; a text that yields no call stays text. All of it is linear in the text.
 //!
-//! [`ThinkSplitter`] is the other stage, and an incremental one: it splits `<think>…</think>` off (R4).
+//! [`ThinkSplitter`] is the other stage, and an incremental one: it splits `<think>…</think>` off.
 //!
 //! This module never runs anything, never changes the text it reads, and knows no server: only grammars.
 

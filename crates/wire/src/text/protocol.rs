@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 /// A text protocol. All of it is pure: no state between calls, no clock, no randomness.
 ///
-/// Calls are read twice, by two readers that share no decision but the rule what is quoted: [`scanner`](Self::scanner) while the reply arrives,
-/// for the live card and for tools that may start early, and [`parse`](Self::parse) over the whole text of a step.
-/// They agree for every text and every cut of it: same calls, same visible text, same findings.
+/// Calls are read twice, by two readers that share only the rule for quotations: [`scanner`](Self::scanner)
+/// while the reply arrives, for the live card and for tools that may start early, and [`parse`](Self::parse)
+/// over the whole text of a step. They agree for every text and every cut of it: same calls, same visible
+/// text, same findings.
 ///
 /// ```
 /// use throughline_wire::ToolDefinition;
@@ -32,7 +33,7 @@ use std::sync::Arc;
 /// # Ok::<(), &str>(())
 /// ```
 pub trait TextProtocol: Send + Sync + fmt::Debug {
-    /// Its name in configuration: `vcp`, `xml`.
+    /// Name of the protocol in configurations: `vcp`, `xml`.
     fn name(&self) -> &'static str;
 
     /// The instructions for calling tools, for the model: the paragraph in front of the definitions.
@@ -41,17 +42,18 @@ pub trait TextProtocol: Send + Sync + fmt::Debug {
     /// The tools, for the model: one block each, one blank line between, in the order given. Empty for no tools.
     fn definitions(&self, tools: &[ToolDefinition]) -> String;
 
-    /// Can calls of this tool be written in this protocol?
+    /// Checks that calls of this tool can be written in this protocol.
     ///
     /// # Errors
-    /// Why not, as a sentence for a person: a protocol with flat arguments cannot carry nested ones.
+    ///
+    /// The obstacle, as a sentence for a person: a protocol with flat arguments cannot carry nested ones.
     fn can_offer(&self, tool: &ToolDefinition) -> Result<(), String>;
 
-    /// Reads a reply as it arrives. `tools` are the offered ones: they decide what a name means and which type a
-    /// value has, never whether a call is reported.
+    /// Reads a reply as it arrives. `tools` are the offered ones: they determine the meaning of a name and
+    /// the type of a value, never if a call is reported.
     fn scanner(&self, tools: Arc<[ToolDefinition]>) -> Box<dyn TextScanner>;
 
-    /// Reads a whole reply at once, simply and independently of the scanner.
+    /// Reads a whole reply, simply and independently of the scanner.
     fn parse(&self, text: &str, tools: &[ToolDefinition]) -> ParsedText;
 
     /// A call as the model would have written it, for the history. Parsing it yields the call again.
@@ -61,7 +63,7 @@ pub trait TextProtocol: Send + Sync + fmt::Debug {
     /// escaped and since the frame carries a nonce derived from the first call's id. Empty for no results.
     fn format_results(&self, results: &[(Call, CallOutcome)], tools: &[ToolDefinition]) -> String;
 
-    /// Text that is data (what the user wrote, what a tool returned) so that no marker of this protocol stands in it.
+    /// Escapes data (text of the user, output of a tool) so that it contains no marker of this protocol.
     /// `unescape(escape(x)) == x` for every text.
     fn escape<'t>(&self, data: &'t str) -> Cow<'t, str>;
 
@@ -70,12 +72,12 @@ pub trait TextProtocol: Send + Sync + fmt::Debug {
     fn unescape<'t>(&self, text: &'t str) -> Cow<'t, str>;
 }
 
-/// Reads one reply that arrives in pieces, whatever way it is cut. A reader of one reply is used once.
+/// Reads one reply that arrives in pieces, for any cut. Each scanner is used for one reply.
 pub trait TextScanner: Send {
     /// Takes the next piece: it is the end of `text`, the visible text of the reply so far.
     fn push(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>));
 
-    /// The reply has ended, and `text` is all of it: what was held back is emitted, and an open call is refused.
+    /// Ends the reply, whose whole text is `text`: held text is emitted, and an open call is refused.
     fn finish(&mut self, text: &str, sink: &mut dyn FnMut(ScanEvent<'_>));
 }
 
@@ -103,7 +105,7 @@ pub enum ScanEvent<'t> {
         /// The block as written, up to where it went wrong, and at most its first [`RAW_BYTES_MAX`] bytes.
         raw: &'t str,
     },
-    /// Something the user should know that is no call.
+    /// A finding for the user that is not a call.
     Finding(MarkupFinding),
 }
 
@@ -131,12 +133,12 @@ pub struct ParsedCall {
     pub block: usize,
 }
 
-/// Something in a text that the user should know and that is no call.
+/// Something in a text that the user should know and that is not a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MarkupFinding {
     /// Kind of the finding.
     pub kind: FindingKind,
-    /// Where, in bytes from the beginning of the reply.
+    /// Offset, in bytes from the beginning of the reply.
     pub offset: usize,
     /// The line, from 1.
     pub line: u32,
@@ -169,7 +171,7 @@ pub enum FindingKind {
     InComment,
     /// A request in a thinking block: shown, not run.
     InThinking,
-    /// A block that says itself that it is an example (`TOOL_REQUEST_ESCAPE`): shown, not run.
+    /// A block that is marked as an example (`TOOL_REQUEST_ESCAPE`): shown, not run.
     MarkedInert,
     /// The reply ended in the middle of a marker, which is not shown.
     TornMarker,

@@ -21,7 +21,7 @@ pub(super) fn read_bare(text: &str) -> Vec<CallMatch<'_>> {
     if cursor.is_at_end() { matches } else { Vec::new() }
 }
 
-/// `[f(…), g(…)]`
+/// Reads `[f(…), g(…)]`.
 pub(super) fn read_list<'t>(cursor: &mut TextCursor<'t>) -> Option<Vec<CallMatch<'t>>> {
     if !cursor.eat("[") {
         return None;
@@ -40,7 +40,7 @@ pub(super) fn read_list<'t>(cursor: &mut TextCursor<'t>) -> Option<Vec<CallMatch
     }
 }
 
-/// `f(a="x")`
+/// Reads `f(a="x")`.
 pub(super) fn read_call<'t>(cursor: &mut TextCursor<'t>) -> Option<CallMatch<'t>> {
     let name = cursor.name().filter(|name| is_identifier(name))?;
     if !cursor.eat("(") {

@@ -1,8 +1,8 @@
 //! Qwen3-Coder: `<tool_call>\n<function=f>\n<parameter=a>\n1\n</parameter>\n</function>\n</tool_call>`.
 //!
-//! The model often forgets the outer `<tool_call>`, so `<function=f>` alone counts. `</function>` is required: a
-//! parameter list that was cut must not run. Values: one line break at each end is layout; see
-//! [`ElementValue::Untyped`] for what is a number. Src: vllm-project/vllm#28543.
+//! The model often forgets the outer `<tool_call>`, so `<function=f>` alone counts. `</function>` is
+//! required: a parameter list that was cut must not run. Values: one line break at each end is layout; see
+//! [`ElementValue::Untyped`] for numbers. Source: vllm-project/vllm#28543.
 
 use super::call_match::{CallMatch, ElementValue, trim_layout};
 use super::cursor::TextCursor;
@@ -15,7 +15,7 @@ pub(super) fn read<'t>(cursor: &mut TextCursor<'t>) -> Vec<CallMatch<'t>> {
         cursor.skip_whitespace();
         match function(cursor) {
             Some(call) => matches.push(call),
-            // The cursor stays where the list breaks off: what stands in its values is not looked at again.
+            // The cursor stays where the list breaks off: its values are not searched again.
             None if matches.is_empty() => return matches,
             None => break,
         }

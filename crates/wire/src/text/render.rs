@@ -1,7 +1,7 @@
-//! A request as a model without tools understands it: calls and outcomes are text, and no tool is left in it.
+//! A request as a model without tools understands it: calls and outcomes are text, and it offers no tools.
 //!
-//! Text of people, files and tools is escaped, so it can neither look like a call to the model nor end a frame
-//! (`TextProtocol::escape`). Nothing stands between a call and its outcome.
+//! Text of people, files and tools is escaped, so it can neither look like a call to the model nor end a
+//! frame (`TextProtocol::escape`). Nothing separates a call from its outcome.
 
 use super::{ResultRole, TextCalls};
 use crate::dialect::tool_choice_prompt;
@@ -72,7 +72,7 @@ impl HistoryWriter<'_> {
         if step.text.is_empty() && step.calls.is_empty() {
             return;
         }
-        // What the provider wants back has calls in its own form, and text that is not escaped.
+        // The provider state has calls in the provider's form, and unescaped text.
         let text = self.calls.escaped(&step.text);
         let step = ClosedStep { provider_state: None, text, ..step.clone() };
         match self.calls.results {
@@ -87,8 +87,8 @@ impl HistoryWriter<'_> {
         }
     }
 
-    /// The step as the model would have written it (a block that was refused stands as data in one that is whole: the
-    /// history sets no bad example), and the outcomes as the user's answer to it.
+    /// Writes the step as the model would have written it (a refused block is quoted as data inside a valid
+    /// one, so that the history sets no bad example), and the outcomes as the user's answer to it.
     fn push_text_step(&mut self, mut step: ClosedStep) {
         let protocol = self.calls.protocol;
         let pairs = std::mem::take(&mut step.calls);
@@ -114,7 +114,7 @@ impl HistoryWriter<'_> {
             results.push_str(PICTURES);
         }
         let parts = std::iter::once(UserPart::Text { text: results }).chain(pictures).collect();
-        // Always a message of its own: what came before it is the step.
+        // Always a separate message: the message before it is the step.
         self.messages.push(Message::User(parts));
     }
 }
@@ -172,7 +172,7 @@ impl TextCalls {
             CallOutcome::NotStarted(NotStarted::Refused { message }) => {
                 CallOutcome::NotStarted(NotStarted::Refused { message: self.escaped(&message) })
             }
-            // What is said of these is ours.
+            // The texts of these outcomes are our own.
             CallOutcome::Cancelled(StartState::No) | CallOutcome::NotStarted(_) => outcome,
         }
     }

@@ -1,5 +1,5 @@
-//! The other reader of the text protocols: over a whole text, line by line, as plainly as it can be written. It shares
-//! no decision with the scanner but the rule what is quoted, so each is a check on the other.
+//! The second reader of the text protocols: over a whole text, line by line, as simple as possible. It shares
+//! only the rule for quotations with the scanner, so each is a check on the other.
 
 use super::escape::{MarkerPrefix, unescape};
 use super::protocol::{FINDINGS_MAX, FindingKind, MarkupFinding, ParsedCall, ParsedText, line_and_column};
@@ -14,7 +14,7 @@ pub(super) enum MarkerToken {
     /// A start marker of this length.
     Start(usize),
     End(usize),
-    /// A marker that says itself that it begins an example.
+    /// A marker that declares its block an example.
     Example(usize),
     /// The end of such an example.
     ExampleEnd(usize),
@@ -30,21 +30,21 @@ pub(super) enum BlockOpening {
     Block,
 }
 
-/// A block, read.
+/// A parsed block.
 pub(super) struct ParsedBlock {
     /// Names and arguments, or why it is refused.
     pub(super) calls: Vec<(String, Result<String, String>)>,
-    /// Where the text continues.
+    /// Offset of the text after the block.
     pub(super) end: usize,
     /// A value did not close: nothing after it may run.
     pub(super) tainted: bool,
-    /// Fields without effect.
+    /// Ignored fields.
     pub(super) notes: Vec<(FindingKind, String)>,
 }
 
 pub(super) trait ParserGrammar {
     fn prefixes(&self) -> &'static [MarkerPrefix];
-    /// Characters at which something may stand, besides `<`.
+    /// Characters at which a leftover marker may begin, besides `<`.
     fn leftover_characters(&self) -> &'static [char];
     fn marker_at(&self, text: &str) -> MarkerToken;
     /// Does a start marker, followed by `after`, begin a block?
@@ -79,7 +79,7 @@ struct ShownSegment {
 }
 
 impl TextParser<'_> {
-    /// Behind a block: passes what still belongs to it.
+    /// Skips text after a block that still belongs to it.
     fn skip_after_block(&self, end: usize) -> Option<ShownSegment> {
         const EXTRA_ANGLES_MAX: usize = 5;
         const SPACES_MAX: usize = 64;

@@ -1,4 +1,4 @@
-//! Thinking that a server sends inside the text: `<think>…</think>` (R4).
+//! Thinking that a server sends inside the text: `<think>…</think>`.
 
 /// Opening and closing tag of each kind of block. DeepSeek R1 and Qwen3 write the first, some fine-tunes the second.
 const TAGS: [(&str, &str); 2] = [("<think>", "</think>"), ("<thinking>", "</thinking>")];
@@ -12,7 +12,7 @@ pub enum ThinkPiece<'a> {
     Thinking(&'a str),
 }
 
-/// Splits a text that arrives in pieces into thinking and visible text, whatever way the tags are cut.
+/// Splits a text that arrives in pieces into thinking and visible text, for any cut of the tags.
 ///
 /// The rule: a block opens only before any visible character, that is at the start of the reply or after white space
 /// and other blocks; it ends at the first closing tag of its kind, or with the text. So an answer that merely writes
@@ -69,7 +69,7 @@ impl ThinkSplitter {
         }
     }
 
-    /// The text has ended: what was held back was no tag.
+    /// Ends the text: held text was not a tag.
     pub fn finish(&mut self, sink: &mut impl FnMut(ThinkPiece<'_>)) {
         let held = std::mem::take(&mut self.held);
         let piece = if let ThinkState::Inside(_) = self.state {
@@ -142,7 +142,7 @@ impl ThinkSplitter {
     }
 }
 
-/// Where the visible text begins in a whole text, by the same rule.
+/// Offset of the visible text in a whole text, by the same rule.
 pub(super) fn after_leading_blocks(text: &str) -> usize {
     let mut rest = text;
     'blocks: loop {
@@ -157,7 +157,7 @@ pub(super) fn after_leading_blocks(text: &str) -> usize {
     }
 }
 
-/// Does a closing tag stand at `at`?
+/// True if there is a closing tag at `at`.
 pub(super) fn closes_at(text: &str, at: usize) -> bool {
     TAGS.iter().any(|(_, closing)| text[at..].starts_with(closing))
 }
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_before_the_answer_are_thinking() {
+    fn leading_think_blocks_are_thinking() {
         check("<think>Okay</think>\n\nTo", "Okay", "\n\nTo");
         check("\n<think>a<b</think>c", "a<b", "\nc");
         check("<thinking>a</think>b</thinking>c", "a</think>b", "c");
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_is_text() {
+    fn text_outside_leading_think_blocks_is_text() {
         check("", "", "");
         check("plain", "", "plain");
         check("<thin", "", "<thin");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_could_become_a_tag_is_held_back() {
+    fn only_a_possible_tag_prefix_is_held_back() {
         let check = |pieces: &[&str], expect: &[&str]| {
             let mut splitter = ThinkSplitter::new();
             for (piece, expect) in pieces.iter().zip(expect) {
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_search_for_leaked_calls_has_the_same_rule() {
+    fn leaked_call_search_skips_the_same_think_blocks() {
         for text in [
             "",
             " x",
@@ -252,7 +252,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
 
         #[test]
-        fn any_split_equals_the_whole(
+        fn splitting_is_independent_of_cuts(
             parts in proptest::collection::vec(
                 prop_oneof!["<think>", "</think>", "<thinking>", "</thinking>", "<thi", "</", "[ \n]", "[a-c<>/你]{0,4}"], 0..12),
             cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8),
@@ -267,7 +267,7 @@ mod tests {
         }
 
         #[test]
-        fn a_text_without_a_marker_is_passed_through(whole in "[a-z<> \n你]{0,40}") {
+        fn text_without_think_tags_passes_unchanged(whole in "[a-z<> \n你]{0,40}") {
             prop_assume!(!TAGS.iter().any(|(opening, _)| whole.contains(opening)));
             let mut text = String::new();
             let mut splitter = ThinkSplitter::new();

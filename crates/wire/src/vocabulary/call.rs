@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CallKind {
-    /// Arguments are JSON.
+    /// A function whose arguments are JSON.
     #[default]
     Function,
     /// A custom (free-form) tool: the input is a plain string (OpenAI `type: "custom"`).
@@ -25,17 +25,17 @@ pub struct RawArguments(pub String);
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ArgumentRepair {
-    /// A finished call with no arguments, `null` or white space reads as `{}` (quirk A1).
+    /// A finished call with no arguments, `null` or white space reads as `{}`.
     EmptyIsObject,
-    /// A leading placeholder `{}` was dropped (quirk A4).
+    /// A leading placeholder `{}` was dropped.
     LeadingPlaceholder,
-    /// Every fragment restated the ones before; the last was taken (quirk A5).
+    /// Every fragment restated the ones before; the last was taken.
     Cumulative,
-    /// The same document came twice; one was taken (quirks A8, T15).
+    /// The same document came twice; one was taken.
     ExactRepetition,
-    /// A JSON string that holds a JSON object was unwrapped once (quirk A6).
+    /// A JSON string that holds a JSON object was unwrapped once.
     DoubleEncoded,
-    /// Half a surrogate pair became U+FFFD (quirk S7).
+    /// Half a surrogate pair became U+FFFD.
     LoneSurrogate,
 }
 
@@ -51,7 +51,7 @@ pub enum ArgumentRepair {
 pub struct CallArguments {
     /// The text that is run, stored and echoed: as received, but for the repairs listed.
     pub text: String,
-    /// The same as a value. Integers beyond 64 bits are rounded here and exact in `text`.
+    /// The arguments as a value. Integers beyond 64 bits are rounded here and exact in `text`.
     pub value: Value,
     /// Repairs that led to this value.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -68,7 +68,7 @@ impl CallArguments {
 /// A tool call as the model made it, ready to be sent back with its outcome.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Call {
-    /// Our id.
+    /// Our id of the call.
     pub id: CallId,
     /// Theirs, if they sent one that is unique in its step.
     pub upstream_id: Option<UpstreamCallId>,
@@ -86,9 +86,9 @@ pub struct Call {
 }
 
 impl Call {
-    /// The arguments as an object, for upstreams that take nothing else (Anthropic, Gemini, Ollama): free text is
-    /// wrapped as `{"input": text}`, and arguments that could not be read as `{"unreadable_arguments": raw}`, so
-    /// that the model sees what it wrote instead of an invented `{}`.
+    /// The arguments as an object, for upstreams that take nothing else (Anthropic, Gemini, Ollama): free
+    /// text is wrapped as `{"input": text}`, and unreadable arguments as `{"unreadable_arguments": raw}`, so
+    /// that the model sees its own text instead of an invented `{}`.
     pub fn arguments_object(&self) -> Value {
         match &self.arguments {
             Ok(arguments) if arguments.value.is_object() => arguments.value.clone(),
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_valid_and_true_for_every_upstream() {
+    fn arguments_have_a_valid_object_and_text_for_upstreams() {
         let ok =
             |text: &str, value: Value| Ok(CallArguments { text: text.into(), value, repairs: Vec::new() });
         let raw = |text: &str| Err(RawArguments(text.into()));

@@ -8,14 +8,14 @@ use std::fmt;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum HostedToolKind {
-    /// Searches the web.
+    /// Web search.
     WebSearch,
     /// Runs code that the model writes, in a sandbox of the provider.
     CodeExecution,
 }
 
 impl HostedToolKind {
-    /// All of them.
+    /// All hosted tools.
     pub const ALL: [HostedToolKind; 2] = [HostedToolKind::WebSearch, HostedToolKind::CodeExecution];
 
     /// The name used in configuration.

@@ -63,8 +63,8 @@ text_id! {
     WireName
 }
 
-/// A call's position in one step, in order of first appearance, from 0. It stands for the upstream's index everywhere
-/// outside call assembly, because the upstream's index may be missing, repeated or lying.
+/// A call's position in one step, in order of first appearance, from 0. It replaces the upstream's index
+/// everywhere outside call assembly, because the upstream's index may be missing, repeated or wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallSlot(pub u32);

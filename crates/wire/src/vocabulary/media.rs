@@ -1,4 +1,4 @@
-//! Pictures, sounds and files, as they are spoken of: with their content, or by the file that holds it.
+//! Pictures, sounds and files, with their content, or with a reference to the file that holds it.
 
 use super::media_placeholder::MediaPlaceholder;
 use super::picture_size::picture_size;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Media {
     /// MIME type, `image/png`.
     pub media_type: String,
-    /// Its content, or where that is.
+    /// Content, or a reference to it.
     #[serde(flatten)]
     pub content: MediaContent,
 }
@@ -46,20 +46,20 @@ const PICTURE_HEAD_CHARS: usize = 16;
 /// Form in which a request may have a content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum MediaFitness {
-    /// As it is declared.
+    /// Matches its declared type.
     AsDeclared,
     /// A picture of another type than the declared one.
     OtherPicture(&'static str),
-    /// Words: no model reads it, or its file is gone.
+    /// Must be replaced by a note: no model reads it, or its file was deleted.
     NoteOnly,
 }
 
-/// Where the content of a [`Media`] is.
+/// Content of a [`Media`], or its location.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum MediaContent {
-    /// Here.
+    /// Content as base64.
     Inline {
         /// Base64, without a `data:` prefix.
         data: String,
@@ -71,12 +71,12 @@ pub enum MediaContent {
         /// Size of the file.
         bytes: u64,
     },
-    /// At an address that the upstream looks up by itself. Nothing here ever does.
+    /// An address that the upstream fetches. It is never fetched here.
     Url {
         /// `https://…`
         url: String,
     },
-    /// In a file, whose base64 takes the place of this text while an encoded request is sent. In no log.
+    /// A file, whose base64 replaces this text while an encoded request is sent. Never in a log.
     #[serde(skip)]
     Placeholder(MediaPlaceholder),
 }
@@ -87,18 +87,18 @@ impl Media {
         Self { media_type, content: MediaContent::Inline { data } }
     }
 
-    /// By the file that holds its content.
+    /// Media whose content is in a file.
     pub fn stored(media_type: String, file_id: String, bytes: u64) -> Self {
         Self { media_type, content: MediaContent::Stored { file_id, bytes } }
     }
 
-    /// By the address where the upstream finds it.
+    /// Media at an address that the upstream fetches.
     pub fn from_url(media_type: String, url: String) -> Self {
         Self { media_type, content: MediaContent::Url { url } }
     }
 
-    /// Its base64, or the text in its place; empty if the content is elsewhere. [`encode`](crate::encode) writes a note in place of
-    /// what is in a file, so no encoder meets one of those.
+    /// Base64 of the content, or its placeholder; empty if the content is elsewhere.
+    /// [`encode`](crate::encode) replaces stored files by a note, so encoders never meet them.
     pub fn data(&self) -> &str {
         match &self.content {
             MediaContent::Inline { data } => data,
@@ -115,7 +115,7 @@ impl Media {
         }
     }
 
-    /// Its content or its address, as the APIs of OpenAI take it.
+    /// Data URL of the content, or its address, as the APIs of OpenAI take it.
     pub(crate) fn data_url(&self) -> String {
         match &self.content {
             MediaContent::Url { url } => url.clone(),
@@ -149,7 +149,7 @@ impl Media {
         }
     }
 
-    /// Width and height of a picture in pixels, if its header says them.
+    /// Width and height of a picture in pixels, if its header has them.
     pub(crate) fn pixel_size(&self) -> Option<(u32, u32)> {
         match &self.content {
             MediaContent::Placeholder(placeholder) => Some(placeholder.picture()?.pixels),
@@ -157,12 +157,12 @@ impl Media {
         }
     }
 
-    /// Text in place of content that cannot be sent; never its base64.
+    /// Note that replaces content that cannot be sent; never its base64.
     pub fn note(&self) -> String {
         format!("[{}, shown to the user]", self.describe())
     }
 
-    /// Text for the model in place of what the user has sent and it is not given.
+    /// Note for the model that replaces content of the user that it is not given.
     pub(crate) fn unseen_note(&self) -> String {
         let verb = match self.media_type.split('/').next() {
             Some("image") => "see",
@@ -172,17 +172,17 @@ impl Media {
         format!("[{}, sent by the user, which you cannot {verb}]", self.describe())
     }
 
-    /// True for what is sent as a picture, wherever its content is.
+    /// True for content that is sent as a picture, stored anywhere.
     pub(crate) fn is_picture(&self) -> bool {
         self.is_declared_picture()
     }
 
-    /// Text in place of a picture that the provider takes no more, or not of this size.
+    /// Note that replaces a picture that the provider refuses, because of its number or size.
     pub(crate) fn left_out_note(&self, why: &str) -> String {
         format!("[{}, left out: {why}]", self.describe())
     }
 
-    /// Text in place of content whose file has been deleted, or that no model reads.
+    /// Note that replaces content whose file has been deleted, or that no model reads.
     fn unsent_note(&self) -> String {
         match self.file_id() {
             Some(_) => format!("[{}, no longer there]", self.describe()),
@@ -190,9 +190,10 @@ impl Media {
         }
     }
 
-    /// A picture is what its bytes are: a provider refuses one that is not what it says ("The image was specified using the
-    /// image/png media type, but the image appears to be a image/jpeg image", anthropics/claude-code#58330) or of a kind that it
-    /// does not know, and with it every later request of the conversation.
+    /// Fitness of a picture by its bytes: a provider refuses one with a wrong type ("The image was specified
+    /// using the image/png media type, but the image appears to be a image/jpeg image",
+    /// anthropics/claude-code#58330) or of an unknown type, and with it every later request of the
+    /// conversation.
     fn fitness(&self) -> MediaFitness {
         let known = match &self.content {
             MediaContent::Stored { .. } => return MediaFitness::NoteOnly,
@@ -232,7 +233,7 @@ impl Media {
 }
 
 impl UserPart {
-    /// Its content, if it is not text.
+    /// Media of the part, if it is not text.
     pub fn media(&self) -> Option<&Media> {
         match self {
             UserPart::Text { .. } => None,
@@ -240,12 +241,12 @@ impl UserPart {
         }
     }
 
-    /// A picture by its role whose type is another: a sound or a document that was sent in its place.
+    /// True for a picture part with another media type: a sound or a document in its place.
     fn is_misplaced_file(&self) -> bool {
         matches!(self, UserPart::Image(media) if media.url().is_none() && !media.is_declared_picture())
     }
 
-    /// The same, to be replaced.
+    /// Mutable media of the part, if it is not text.
     pub fn media_mut(&mut self) -> Option<&mut Media> {
         match self {
             UserPart::Text { .. } => None,
@@ -282,7 +283,7 @@ impl Message {
         }
     }
 
-    /// The same, to be replaced.
+    /// Mutable media of the message, in order.
     pub fn media_mut(&mut self) -> Vec<&mut Media> {
         match self {
             Message::User(parts) => parts.iter_mut().filter_map(UserPart::media_mut).collect(),
@@ -293,7 +294,7 @@ impl Message {
         }
     }
 
-    /// Declares pictures as what they are, and puts words in place of what cannot be sent.
+    /// Corrects the declared types of pictures, and replaces content that cannot be sent by notes.
     fn fit_media(&mut self) {
         self.media_mut().into_iter().for_each(Media::declare_type);
         if let Message::User(parts) = self {
@@ -311,7 +312,7 @@ impl Message {
         });
     }
 
-    /// Puts words in place of some of its media, which are asked for from the first to the last.
+    /// Replaces some of its media by notes; `note` is called for each in order.
     pub(crate) fn replace_media(&mut self, note: &mut dyn FnMut(&Media) -> Option<String>) {
         match self {
             Message::User(parts) => {
@@ -354,8 +355,8 @@ impl ModelRequest {
         })
     }
 
-    /// The same request with every picture declared as what its bytes are, and a note in place of each content that is still
-    /// in a file or that no model reads.
+    /// The same request with every picture declared by its bytes, and a note instead of each content that is
+    /// still in a file or that no model reads.
     pub(crate) fn with_fit_media(&self) -> Self {
         let mut request = self.clone();
         request.messages.iter_mut().for_each(Message::fit_media);
@@ -369,7 +370,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn content_and_reference_are_told_apart_and_old_logs_are_read() {
+    fn inline_and_stored_media_round_trip() {
         let inline = Media::new("image/png".into(), "AAAA".into());
         let stored = Media::stored("image/png".into(), "file_1".into(), 1_999);
         assert_eq!(
@@ -389,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_gave_back_is_told_in_words() {
+    fn missing_stored_media_becomes_a_note() {
         let stored = || Media::stored("image/png".into(), "file_1".into(), 5_000);
         let inline = Media::new("image/png".into(), "iVBORw0KGgo=".into());
         let mut user = Message::User(vec![UserPart::Image(stored()), UserPart::Image(inline.clone())]);
@@ -400,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_known_by_its_first_bytes() {
+    fn picture_type_is_detected_by_magic_bytes() {
         assert_eq!(picture_type(b"\x89PNG\r\n\x1a\n"), Some("image/png"));
         assert_eq!(picture_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
         assert_eq!(picture_type(b"GIF89a"), Some("image/gif"));
@@ -409,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_is_declared_as_what_it_is_or_told_in_words() {
+    fn picture_type_is_corrected_or_replaced_by_a_note() {
         let jpeg = "/9j/4AAQSkZJRgABAQAA";
         for (declared, data, expected) in [
             ("image/jpeg", jpeg, "image/jpeg"),

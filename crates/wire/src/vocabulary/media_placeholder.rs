@@ -1,4 +1,4 @@
-//! A text that stands for a content's base64 in an encoded request.
+//! Text that replaces a content's base64 in an encoded request.
 
 use super::media::is_picture_type;
 use super::picture_size::picture_size;
@@ -6,8 +6,8 @@ use super::picture_type;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-/// Text in place of a content's base64, and what encoders ask about the content: a request with large pictures is encoded without
-/// them, and whoever sends it puts each where its text stands.
+/// Text that replaces a content's base64, with the properties that encoders need: a request with large
+/// pictures is encoded without them, and its sender inserts each where its text is.
 ///
 /// ```
 /// use throughline_wire::{Dialect, Media, MediaContent, MediaPlaceholder, Message, ModelRequest, TransferMode, UserPart, encode};
@@ -36,10 +36,11 @@ pub(super) struct PictureHead {
 }
 
 impl MediaPlaceholder {
-    /// A text for a content of so many bytes with this beginning. The text must be one that nothing else in the request contains,
-    /// in characters that JSON does not escape.
+    /// A placeholder for a content of `bytes` bytes with this beginning. The text must not occur elsewhere in
+    /// the request, and must have only characters that JSON does not escape.
     ///
-    /// `None` for content that an encoder has to see: text, and a picture whose size is not in this beginning.
+    /// `None` for content that an encoder has to see: text, and a picture whose size is not in this
+    /// beginning.
     pub fn new(text: String, media_type: &str, bytes: u64, head: &[u8]) -> Option<Self> {
         let is_text = media_type.starts_with("text/") || media_type.ends_with("json");
         let picture = match picture_type(head).filter(|_| is_picture_type(media_type)) {
@@ -49,7 +50,7 @@ impl MediaPlaceholder {
         (!is_text).then_some(Self { text, bytes, picture })
     }
 
-    /// The text.
+    /// The text that replaces the content.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -94,7 +95,8 @@ mod tests {
         encode(dialect, &request, &profile, TransferMode::Stream).unwrap()
     }
 
-    /// A request with placeholders, and what they stand for put in, is the request that has the contents.
+    /// Checks that a request with placeholders, after their replacement, equals the request with the
+    /// contents.
     #[track_caller]
     fn check(media: &[(&str, Vec<u8>)]) {
         let texts: Vec<String> = (0..media.len()).map(|number| format!("(placeholder {number})")).collect();
@@ -115,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_with_placeholders_differs_in_nothing_else() {
+    fn request_with_placeholders_is_otherwise_identical() {
         check(&[("image/png", png(640, 5_000)), ("application/pdf", b"%PDF-1.7 and so on".to_vec())]);
         check(&[
             ("image/heic", b"\0\0\0\x1cftypheic, which no model reads".to_vec()),
@@ -130,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn content_that_encoders_have_to_see_has_no_placeholder() {
+    fn content_needed_by_encoders_gets_no_placeholder() {
         let of = |kind, head: &[u8]| MediaPlaceholder::new("p".into(), kind, 100, head);
         for kind in ["text/plain", "application/json", "application/vnd.api+json"] {
             assert_eq!(of(kind, b"{}"), None, "{kind}");

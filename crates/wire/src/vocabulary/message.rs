@@ -5,7 +5,7 @@ use crate::dialect::{Dialect, extra};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A part of what the user sent.
+/// A part of the user's message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum UserPart {
@@ -18,16 +18,16 @@ pub enum UserPart {
     Image(Media),
     /// Any other file; upstreams that cannot take it get a note.
     File {
-        /// Its name.
+        /// Name of the file.
         name: String,
-        /// Its content.
+        /// Content of the file.
         #[serde(flatten)]
         media: Media,
     },
 }
 
 impl UserPart {
-    /// Its text, in bytes. Pictures and files have none.
+    /// Length of the text, in bytes. Pictures and files have none.
     pub fn text_bytes(&self) -> usize {
         match self {
             Self::Text { text } => text.len(),
@@ -86,7 +86,7 @@ fn visit_text(value: &mut Value, visit: &mut dyn FnMut(&mut String)) {
 /// call or result cannot be written down. Built by the engine's ledger only.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClosedStep {
-    /// Reasoning as shown, for upstreams that want it as text.
+    /// Reasoning as shown, for upstreams that take it as text.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thinking: String,
     /// The visible text.
@@ -95,7 +95,7 @@ pub struct ClosedStep {
     /// Calls in the order of the message, each with how it ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<(Call, CallOutcome)>,
-    /// To be echoed.
+    /// Provider state to be sent back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_state: Option<ProviderState>,
     /// The model that wrote this step: a provider state is only valid for the same one.
@@ -107,7 +107,7 @@ pub struct ClosedStep {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Message {
-    /// From the user.
+    /// Message of the user.
     User(Vec<UserPart>),
     /// One model step with its calls and outcomes.
     Step(ClosedStep),
@@ -122,9 +122,9 @@ pub enum ToolChoice {
     Auto,
     /// Tools are listed (history needs them) but must not be called: the last step after the limit.
     None,
-    /// It must call one of them at least.
+    /// The model must call at least one tool.
     Required,
-    /// It must call this one. Upstreams refuse a name that is not offered.
+    /// The model must call this tool. Upstreams refuse a name that is not offered.
     Tool(WireName),
 }
 
@@ -143,7 +143,7 @@ impl ToolChoice {
 /// Sampling and limits of a request. Absent = the upstream's default.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ModelSettings {
-    /// 0 to 2.
+    /// Sampling temperature, 0 to 2.
     pub temperature: Option<f64>,
     /// Most tokens to generate.
     pub max_output_tokens: Option<u32>,
@@ -160,7 +160,8 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
-    /// These, and where they say nothing those. Hosted tools are those of both. Objects of `extra` are joined member by member.
+    /// These settings, with absent ones taken from `base`. Hosted tools are those of both. Objects of `extra`
+    /// are joined member by member.
     ///
     /// ```
     /// use throughline_wire::ModelSettings;
@@ -197,7 +198,7 @@ pub struct ModelRequest {
     pub messages: Vec<Message>,
     /// Offered tools, in stable order (prompt caches depend on it).
     pub tools: Vec<ToolDefinition>,
-    /// May or must they be called?
+    /// Permission or obligation to call tools.
     pub tool_choice: ToolChoice,
     /// Sampling and limits.
     pub settings: ModelSettings,

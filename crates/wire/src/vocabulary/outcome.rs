@@ -17,13 +17,13 @@ pub struct ToolOutput {
     pub media: Vec<Media>,
     /// Size of the whole output in bytes, before any limit.
     pub size: u64,
-    /// Where the whole output was spilled, if it was over the limit.
+    /// Path of the file with the whole output, if it was over the limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spilled_to: Option<String>,
 }
 
 impl ToolOutput {
-    /// Plain text.
+    /// Output of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         let text = text.into();
         Self { size: text.len() as u64, text, ..Self::default() }
@@ -45,14 +45,14 @@ pub enum StartState {
     },
 }
 
-/// Why a call never ran.
+/// Reason why a call never ran.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NotStarted {
     /// The stream broke before the call was complete.
     Interrupted,
-    /// The arguments are not valid JSON; `message` says where.
+    /// The arguments are not valid JSON; `message` names the position.
     InvalidArguments {
         /// The error, with path and expectation.
         message: String,
@@ -64,7 +64,7 @@ pub enum NotStarted {
     },
     /// No tool of this name is offered.
     UnknownTool {
-        /// The closest names.
+        /// Closest names of offered tools.
         closest: Vec<String>,
     },
     /// A client-side tool with no client connected.
@@ -107,16 +107,16 @@ pub enum CallOutcome {
     },
     /// Stopped by the user.
     Cancelled(StartState),
-    /// Over its time limit, and stopped.
+    /// The call exceeded its time limit and was stopped.
     TimedOut {
         /// The limit in milliseconds.
         limit_ms: u64,
         /// Output so far.
         partial: Option<ToolOutput>,
     },
-    /// It never ran.
+    /// The call never ran.
     NotStarted(NotStarted),
-    /// It was started, and what became of it is not known: a crash, or a line that broke before the answer.
+    /// The call was started, and its end is not known: a crash, or a connection that broke before the answer.
     Unknown {
         /// The reason, if one is known.
         message: Option<String>,
@@ -132,8 +132,8 @@ impl CallOutcome {
     }
 }
 
-// An outcome of which nothing is known is the bare word `unknown`, as it was before there were reasons: what was stored
-// then is read now, and the other way round.
+// An outcome without a reason is the bare word `unknown`, as before reasons existed: old data is readable
+// now, and new data by older releases.
 impl Serialize for CallOutcome {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_unknown_end_without_a_reason_is_the_bare_word_that_it_always_was() {
+    fn unknown_without_details_serializes_as_a_bare_string() {
         let broken = |message: Option<&str>, partial: Option<&str>| CallOutcome::Unknown {
             message: message.map(str::to_owned),
             partial: partial.map(ToolOutput::text),

@@ -1,14 +1,13 @@
-//! The text of an outcome for models. Every sentence is derived from the type, so it cannot say "nothing
-//! happened" about a tool that had started.
+//! The text of an outcome for models. Every sentence is derived from the type, so it cannot claim that
+//! nothing happened for a tool that had started.
 //!
-//! The sentences are in English whatever the user speaks: they are read by models, and stay the same byte for byte so
-//! that prompt caches survive.
+//! The sentences are in English for every language of the user: models read them, and they stay the same byte
+//! for byte so that prompt caches remain valid.
 
 use super::{Call, CallOutcome, NotStarted, StartState, ToolOutput};
 
 impl CallOutcome {
-    /// The text that stands for this outcome in the dialect's tool role. Pictures travel separately
-    /// ([`CallOutcome::output`]).
+    /// Text of this outcome in the dialect's tool role. Pictures travel separately ([`CallOutcome::output`]).
     pub fn model_text(&self) -> String {
         match self {
             CallOutcome::Done(output) => done_text(output),
@@ -94,8 +93,8 @@ impl CallOutcome {
 }
 
 impl Call {
-    /// The text that stands for the outcome of this call in the dialect's tool role or text protocol: what every encoder
-    /// sends. Where a person changed the arguments it says so first.
+    /// Text of the outcome of this call in the dialect's tool role or text protocol: every encoder sends it.
+    /// If a person changed the arguments it begins with that.
     pub fn outcome_text(&self, outcome: &CallOutcome) -> String {
         let text = outcome.model_text();
         match (&self.ran_with, outcome.had_started()) {
@@ -231,7 +230,7 @@ mod tests {
 
     // The sentence follows from whether the tool had started.
     #[test]
-    fn a_tool_that_had_started_is_never_said_to_have_done_nothing() {
+    fn only_unstarted_calls_claim_that_nothing_happened() {
         let partial = || Some(ToolOutput::text("x"));
         let started = [
             CallOutcome::Done(ToolOutput::text("x")),

@@ -8,9 +8,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 /// Segments of a JPEG that are passed over. Cameras and editors write a few dozen in front of the size, a hostile file millions.
 const SEGMENTS_MAX: usize = 1_000;
 
-/// Width and height in pixels of a picture in base64; none if its header does not say them.
+/// Width and height in pixels of a picture in base64; `None` if its header does not have them.
 ///
-/// Only the groups that hold what is read are decoded, wherever they stand, so a long EXIF costs nothing.
+/// Only the groups of base64 that are needed are decoded, so a long EXIF block costs nothing.
 pub(crate) fn picture_size(base64: &str) -> Option<(u32, u32)> {
     let picture = Base64Bytes(base64);
     match picture_type(&picture.read::<12>(0)?)? {
@@ -25,7 +25,7 @@ pub(crate) fn picture_size(base64: &str) -> Option<(u32, u32)> {
     }
 }
 
-/// <https://www.w3.org/TR/png-3/#11IHDR>
+/// Size in a PNG header: <https://www.w3.org/TR/png-3/#11IHDR>
 fn png_size(picture: &Base64Bytes<'_>) -> Option<(u32, u32)> {
     let is_header = picture.read(12)? == *b"IHDR";
     let (width, height) = (picture.read(16)?, picture.read(20)?);
@@ -38,7 +38,7 @@ fn jpeg_size(picture: &Base64Bytes<'_>) -> Option<(u32, u32)> {
     for _ in 0..SEGMENTS_MAX {
         let [0xFF, marker] = picture.read(at)? else { return None };
         at += match marker {
-            // Any number of these may stand before a marker.
+            // Any number of these may precede a marker.
             0xFF => 1,
             // They have no content.
             0x01 | 0xD0..=0xD7 => 2,
@@ -54,7 +54,7 @@ fn jpeg_size(picture: &Base64Bytes<'_>) -> Option<(u32, u32)> {
     None
 }
 
-/// <https://developers.google.com/speed/webp/docs/riff_container>, RFC 9649.
+/// Size in a WebP header: <https://developers.google.com/speed/webp/docs/riff_container>, RFC 9649.
 fn webp_size(picture: &Base64Bytes<'_>) -> Option<(u32, u32)> {
     match &picture.read(12)? {
         b"VP8 " => {
@@ -77,7 +77,7 @@ fn webp_size(picture: &Base64Bytes<'_>) -> Option<(u32, u32)> {
     }
 }
 
-/// Bytes in base64.
+/// Bytes encoded as base64.
 struct Base64Bytes<'a>(&'a str);
 
 impl Base64Bytes<'_> {
@@ -102,7 +102,7 @@ mod tests {
 
     const SOI: &[u8] = b"\xFF\xD8";
     const JFIF: &[u8] = b"\xFF\xE0\0\x10JFIF\0\x01\x01\0\0\x01\0\x01\0\0";
-    /// 3,000 by 2,000.
+    /// A frame header of 3,000 by 2,000 pixels.
     const SOF0: &[u8] = b"\xFF\xC0\0\x11\x08\x07\xD0\x0B\xB8\x03\x01\x22\0\x02\x11\x01\x03\x11\x01";
     const SOF2: &[u8] = b"\xFF\xC2\0\x11\x08\x07\xD0\x0B\xB8\x03\x01\x22\0\x02\x11\x01\x03\x11\x01";
 
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn a_jpeg_may_have_much_in_front_of_its_size() {
+    fn jpeg_size_is_found_after_large_segments() {
         let exif = [b"\xFF\xE1\xFF\xFFExif\0\0".as_slice(), &vec![7; 0xFFFF - 8]].concat();
         let table = b"\xFF\xC4\0\x03\x01";
         for segments in [1, 2, 40] {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_size_that_is_not_there_is_none() {
+    fn missing_picture_size_is_none() {
         let cut = [SOI, JFIF, SOF0].concat();
         for length in 0..SOI.len() + JFIF.len() + 9 {
             check("cut", &[&cut[..length]], None);
@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_is_too_odd_to_be_read(
+        fn arbitrary_picture_bytes_never_panic(
             head in proptest::sample::select(HEADS),
             tail in proptest::collection::vec(prop_oneof![any::<u8>(), Just(0xFF), Just(0)], 0..200),
             text in ".*",

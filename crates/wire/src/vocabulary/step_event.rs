@@ -40,24 +40,24 @@ pub enum StepEvent<'a> {
     CallOpened {
         /// Slot of the call.
         slot: CallSlot,
-        /// Place in the message: calls are recorded by (`position`, `slot`), which is the order of the upstream's
-        /// numbers where they are sane.
+        /// Position in the message: calls are recorded by (`position`, `slot`), which is the order of the
+        /// upstream's numbers if they are valid.
         position: u32,
-        /// Their id, if usable.
+        /// Id given by the upstream, if usable.
         upstream_id: Option<UpstreamCallId>,
-        /// The tool's name.
+        /// Name of the tool.
         name: WireName,
         /// JSON or free text.
         kind: CallKind,
-        /// Argument text that the upstream sent together with the name: all of it where calls come whole. It is there for those
-        /// who show the call; it follows once more as `CallArguments`.
+        /// Argument text that the upstream sent together with the name: all of it in dialects with whole
+        /// calls. For viewers that show the call; the same text follows as `CallArguments`.
         arguments: Option<Cow<'a, str>>,
     },
     /// A fragment of argument text, to be appended.
     CallArguments {
         /// Slot of the call.
         slot: CallSlot,
-        /// The fragment.
+        /// Argument text to append.
         delta: Cow<'a, str>,
     },
     /// A call's arguments are final as far as `seal` is evidence.
@@ -78,7 +78,7 @@ pub enum StepEvent<'a> {
     CallBroken {
         /// Slot of the call.
         slot: CallSlot,
-        /// Why.
+        /// Reason why the call must not run.
         reason: BrokenCall,
         /// The text as received.
         raw: RawArguments,
@@ -89,7 +89,7 @@ pub enum StepEvent<'a> {
     ProviderState(ProviderState),
     /// Tokens, as last reported.
     Usage(Usage),
-    /// Why the model stopped.
+    /// The model stopped.
     Finish {
         /// Normalized: a normal stop is `ToolCalls` exactly if there are calls.
         reason: FinishReason,
@@ -98,13 +98,13 @@ pub enum StepEvent<'a> {
     },
     /// The step is over.
     End(StreamEnd),
-    /// Something was wrong, and this is what was done about it.
+    /// A problem, with its handling.
     Problem(StepProblem),
     /// A choice other than the first (`n > 1`): decoded and reported, never run.
     Choice {
-        /// Its number on the wire.
+        /// Number of the choice on the wire.
         index: u32,
-        /// Its event.
+        /// Event of the choice.
         event: Box<StepEvent<'a>>,
     },
 }
@@ -154,12 +154,12 @@ pub enum SealEvidence {
     Successor,
     /// A finish reason, or the end of a stream that had its terminal event.
     Terminal,
-    /// The upstream said so: block stop, `arguments.done`, a whole call in one event of a dialect without fragments, the
-    /// END marker of a text protocol.
+    /// Explicit signal of the upstream: block stop, `arguments.done`, a whole call in one event of a dialect
+    /// without fragments, the END marker of a text protocol.
     Explicit,
 }
 
-/// Why a call must not run.
+/// Reason why a call must not run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -176,7 +176,7 @@ pub enum BrokenCall {
         /// Rules that disagree.
         message: String,
     },
-    /// Over a limit.
+    /// The arguments exceed a limit.
     TooLarge {
         /// Name of the limit.
         limit: String,
@@ -191,7 +191,7 @@ pub enum BrokenCall {
     },
 }
 
-/// Why the model stopped.
+/// Reason why the model stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -206,9 +206,9 @@ pub enum FinishReason {
     ContentFilter,
     /// The provider paused and wants the same again (Anthropic `pause_turn`).
     Pause,
-    /// The upstream says that it failed.
+    /// The upstream reported a failure.
     Error,
-    /// Anything else.
+    /// Any other reason.
     Other,
 }
 
@@ -226,7 +226,7 @@ pub enum StreamEnd {
 }
 
 impl StreamEnd {
-    /// Its name in serialized form.
+    /// Name in serialized form.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Complete => "complete",
@@ -247,7 +247,7 @@ impl StreamEnd {
 /// An error as the upstream put it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UpstreamError {
-    /// Its message.
+    /// Message of the upstream.
     pub message: String,
     /// `type` on the wire.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -269,7 +269,7 @@ pub struct Usage {
     /// Prompt tokens served from a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<u64>,
-    /// Prompt tokens that were written to a cache, where that has a price of its own.
+    /// Prompt tokens that were written to a cache, where that has a separate price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_written_tokens: Option<u64>,
     /// Generated tokens that were reasoning.
@@ -278,8 +278,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Tokens of the whole prompt. Upstreams that report what they wrote to a cache (Anthropic, Bedrock)
-    /// count the rest of the prompt alone; for others a cache is part of `input_tokens`.
+    /// Tokens of the whole prompt. Upstreams that report tokens written to a cache (Anthropic, Bedrock) count
+    /// the rest of the prompt alone; for others a cache is part of `input_tokens`.
     pub fn prompt_tokens(&self) -> Option<u64> {
         let input = self.input_tokens?;
         let Some(written) = self.cache_written_tokens else { return Some(input) };
@@ -290,9 +290,9 @@ impl Usage {
 /// A tool that the provider ran itself (web search, code interpreter): shown, never run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HostedTool {
-    /// Their id.
+    /// Id given by the upstream.
     pub id: Option<String>,
-    /// Their name of it.
+    /// Name given by the upstream.
     pub name: String,
     /// Input of the tool, if known.
     pub input: Option<Value>,
@@ -331,7 +331,7 @@ pub enum ProblemKind {
     },
     /// Arguments were changed to be readable.
     Repaired {
-        /// The repair.
+        /// Repair that was made.
         repair: super::ArgumentRepair,
     },
     /// A second, different name for a call that has one; ignored.
@@ -355,22 +355,22 @@ pub enum ProblemKind {
     },
     /// The upstream began a second generation in the same stream.
     Restarted,
-    /// Something in the text that looks like a call of the text protocol and is none, or is one with a flaw that does not
-    /// matter (text mode; each is in `docs/text-protocol.md`).
+    /// Text that looks like a call of the text protocol but is not one, or a call with a harmless flaw (text
+    /// mode; each is in `docs/text-protocol.md`).
     CallMarkup {
-        /// Where (line and column of the reply's text) and what.
+        /// Position (line and column of the reply's text) and description.
         finding: String,
-        /// Of which kind.
+        /// Kind of the finding.
         kind: crate::text::FindingKind,
     },
-    /// A stream that broke before its first content: the reply was asked for again, whole. Reported by the client of the
-    /// upstream, not by a decoder.
+    /// A stream that broke before its first content: the whole reply was requested again. Reported by the
+    /// client of the upstream, not by a decoder.
     StreamReplaced,
-    /// Tools that the upstream does not take, or no more of; `excerpt` names those that were not sent. Reported by the client of
-    /// the upstream.
+    /// Tools that the upstream refuses, or that exceed its limit; `excerpt` names those that were not sent.
+    /// Reported by the client of the upstream.
     ToolsLeftOut,
-    /// Settings that exclude one another, or that the model does not take; `excerpt` names those that were not sent. Reported by
-    /// the client of the upstream.
+    /// Settings that exclude one another, or that the model does not support; `excerpt` names those that were
+    /// not sent. Reported by the client of the upstream.
     SettingsLeftOut,
     /// An event or block of a kind that we do not know; skipped, `excerpt` names it.
     UnknownEvent,

@@ -31,7 +31,7 @@ impl ToolDefinition {
         Self { name, description, parameters, vcp: None, strict: None }
     }
 
-    /// A mark that tells it from another of the same name.
+    /// Hash that distinguishes it from another definition with the same name.
     pub fn definition_hash(&self) -> DefinitionHash {
         let mut hasher = DefaultHasher::new();
         (self.name.as_str(), &self.description, &*self.parameters, self.strict).hash(&mut hasher);
@@ -44,7 +44,7 @@ impl ToolDefinition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DefinitionHash(u64);
 
-/// As the value itself.
+/// Serializes the shared value as the value itself.
 mod shared {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
     use serde_json::Value;
@@ -62,9 +62,9 @@ mod shared {
 /// Name of a tool in requests of the VCP text protocol.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct VcpCommand {
-    /// The field `tool_name`.
+    /// Value of the field `tool_name`.
     pub tool_name: String,
-    /// The field `command`, if one tool name stands for several tools.
+    /// Value of the field `command`, if one tool name has several tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
     /// Further values of the field `tool_name`, where the tool's own manual uses them. A tool that really has such a name
@@ -79,7 +79,7 @@ impl VcpCommand {
         Self { tool_name: tool_name.into(), command: command.map(str::to_owned), aliases: Vec::new() }
     }
 
-    /// Is this command called by this name?
+    /// True if the command has this tool name.
     pub(crate) fn is_named(&self, name: &str) -> bool {
         self.tool_name == name || self.aliases.iter().any(|alias| alias == name)
     }

@@ -29,21 +29,21 @@ fn check(offered: &[&str], events: &[(String, &[&str])]) {
 }
 
 #[test]
-fn at_once_if_the_name_is_offered() {
+fn offered_name_is_announced_at_once() {
     check(&["get_weather"], &[(delta(0, "get_weather", ""), &["get_weather"]), (delta(0, "", "{}"), &[])]);
 }
 
 #[test]
-fn with_its_last_fragment_if_the_name_comes_in_pieces() {
+fn fragmented_name_is_announced_with_its_last_fragment() {
     check(&["get_weather"], &[(delta(0, "get_", ""), &[]), (delta(0, "weather", ""), &["get_weather"])]);
 }
 
 #[test]
-fn with_the_first_argument_byte_if_it_is_not_offered() {
+fn unoffered_name_is_announced_with_its_first_argument() {
     check(&[], &[(delta(0, "invented", ""), &[]), (delta(0, "", "{"), &["invented"])]);
 }
 
 #[test]
-fn with_the_next_call_or_the_end_if_there_are_no_arguments() {
+fn name_without_arguments_is_announced_at_next_call_or_end() {
     check(&[], &[(delta(0, "a", ""), &[]), (delta(1, "b", ""), &["a"]), (END.to_owned(), &["b"])]);
 }

@@ -1,5 +1,5 @@
-//! Events of Anthropic streams in any order, any number of times: decoding keeps its order of events, and what it
-//! says can be sent back.
+//! Events of Anthropic streams in any order, any number of times: decoding emits valid sequences of events,
+//! and the resulting content can be sent back.
 
 use proptest::prelude::*;
 use serde_json::Value;
@@ -113,7 +113,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_order_decodes_and_goes_back(picks in proptest::collection::vec(0..events().len(), 0..24)) {
+    fn shuffled_events_decode_and_encode_validly(picks in proptest::collection::vec(0..events().len(), 0..24)) {
         let events = events();
         let mut referee = Referee::default();
         let mut decoder = StepDecoder::new(Dialect::Anthropic, DecodeOptions::default());

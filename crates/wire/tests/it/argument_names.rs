@@ -1,4 +1,4 @@
-//! Names of arguments that a provider does not take are others on the wire, and nobody else sees those.
+//! Names of arguments that a provider refuses are replaced on the wire, and appear nowhere else.
 
 use crate::history::{call, closed, done, request, user};
 use proptest::prelude::*;
@@ -36,7 +36,7 @@ fn sent(dialect: Dialect, tool: &ToolDefinition, arguments: &Value) -> (Value, V
     (encoded.body.pointer(schema).unwrap()["properties"].clone(), input.clone())
 }
 
-/// A stream of Anthropic's with these arguments in pieces of so many characters.
+/// A stream of Anthropic's with these arguments in pieces of `piece` characters.
 fn stream(arguments: &Value, piece: usize) -> String {
     let text: Vec<char> = arguments.to_string().chars().collect();
     let mut events = vec![
@@ -104,7 +104,7 @@ fn check(tool: &ToolDefinition, arguments: Value) {
 }
 
 #[test]
-fn arguments_go_out_and_come_back_under_their_own_names() {
+fn argument_names_round_trip_through_the_provider() {
     check(
         &tool(),
         json!({"filter[app]": "x", "$top": {"$top": 1}, "城市": ["城市"], "limit": 3, "": null, "filter_app_": "y"}),
@@ -114,7 +114,7 @@ fn arguments_go_out_and_come_back_under_their_own_names() {
 }
 
 #[test]
-fn other_dialects_send_every_name_as_it_is() {
+fn only_anthropic_and_bedrock_rename_arguments() {
     for dialect in Dialect::ALL {
         let renames =
             matches!(dialect, Dialect::Anthropic | Dialect::BedrockAnthropic | Dialect::BedrockConverse);
@@ -198,7 +198,7 @@ fn any_tool_and_arguments() -> impl Strategy<Value = (ToolDefinition, Value)> {
 
 proptest! {
     #[test]
-    fn there_and_back_is_the_same((tool, arguments) in any_tool_and_arguments()) {
+    fn any_argument_names_round_trip((tool, arguments) in any_tool_and_arguments()) {
         check(&tool, arguments);
     }
 }

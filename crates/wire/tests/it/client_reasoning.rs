@@ -32,7 +32,7 @@ fn sent(dialect: Dialect, reasoning_echo: ReasoningEcho, asked: &str, model: &st
 }
 
 #[test]
-fn each_form_goes_to_the_model_that_reads_it_and_to_no_other() {
+fn client_reasoning_is_sent_only_to_its_own_model() {
     let none = ReasoningEcho::None;
     let details = ReasoningEcho::ReasoningDetails;
     let google = json!({"google": {"thought_signature": "s"}});

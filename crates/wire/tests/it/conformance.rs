@@ -1,8 +1,8 @@
 //! `docs/conformance.md`: every quirk of the wire in every dialect, with its documented answer.
 //!
-//! Generated from the fixtures (`fixtures/<folder>/*.expect.json`) and from `fixtures/quirks.json`, which names the
-//! quirks and says where one does not apply. A cell with neither a fixture nor a reason fails the test, and so does a
-//! page that is out of date; `THROUGHLINE_BLESS=1` writes it anew.
+//! Generated from the fixtures (`fixtures/<folder>/*.expect.json`) and from `fixtures/quirks.json`, which
+//! names the quirks and the dialects to which one does not apply. A cell with neither a fixture nor a reason
+//! fails the test, and so does a page that is out of date; `THROUGHLINE_BLESS=1` rewrites it.
 
 use crate::fixture::{self, Fixture};
 use serde_json::Value;
@@ -47,7 +47,8 @@ fn quirks() -> Vec<Quirk> {
 }
 
 impl Quirk {
-    /// Why a dialect has no fixture for it: what is said of this dialect counts before what is said of all.
+    /// Reason why a dialect has no fixture for the quirk: an entry for this dialect takes precedence over one
+    /// for all.
     fn reason(&self, dialect: Dialect) -> Option<&str> {
         let [own, section] = &self.elsewhere;
         let candidates =
@@ -100,7 +101,7 @@ fn every_quirk_has_a_documented_answer_in_every_dialect() {
 }
 
 #[test]
-fn every_fixture_says_which_quirk_it_answers_and_how() {
+fn every_fixture_names_known_quirks_and_has_a_note() {
     let known: BTreeSet<String> = quirks().into_iter().map(|quirk| quirk.id).collect();
     for fixture in fixture::all() {
         let unknown: Vec<&str> =
@@ -116,7 +117,7 @@ fn every_fixture_says_which_quirk_it_answers_and_how() {
 }
 
 #[test]
-fn the_page_is_up_to_date() {
+fn conformance_page_is_up_to_date() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/conformance.md");
     let page = page();
     if std::env::var_os("THROUGHLINE_BLESS").is_some() {
@@ -171,7 +172,7 @@ fn page() -> String {
         }
         let mut answers = String::new();
         for fixture in Dialect::ALL.iter().flat_map(|dialect| quirk.fixtures(&fixtures, *dialect)) {
-            // A fixture that answers several quirks is told once, under the first.
+            // A fixture of several quirks is shown once, under the first.
             if fixture.quirks().first() == Some(&quirk.id.as_str()) {
                 let _ = writeln!(answers, "- `{}`: {}", fixture.id, fixture.note());
             }

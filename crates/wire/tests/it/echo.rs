@@ -87,7 +87,7 @@ fn gemini_texts_join_but_never_across_a_signature() {
 }
 
 #[test]
-fn gemini_calls_in_pieces_come_back_whole_with_their_signature() {
+fn gemini_partial_calls_are_echoed_whole_with_signature() {
     check_gemini(
         &[
             gemini(
@@ -106,7 +106,7 @@ fn gemini_calls_in_pieces_come_back_whole_with_their_signature() {
 }
 
 #[test]
-fn gemini_parts_of_the_provider_come_back_verbatim() {
+fn gemini_provider_parts_are_echoed_verbatim() {
     let parts = json!([
         {"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "YQ=="},
         {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
@@ -125,7 +125,7 @@ fn gemini_parts_of_the_provider_come_back_verbatim() {
 }
 
 #[test]
-fn plain_gemini_text_needs_no_echo() {
+fn plain_gemini_text_has_no_provider_state() {
     let reply = decode(
         Dialect::Gemini,
         &[gemini(json!([{"text": "Hm", "thought": true}])), stop(json!([{"text": "Hi"}]))],
@@ -135,7 +135,7 @@ fn plain_gemini_text_needs_no_echo() {
 }
 
 #[test]
-fn a_cut_call_comes_back_valid_and_is_answered() {
+fn truncated_gemini_call_is_echoed_validly_and_answered() {
     let events = [
         gemini(json!([{"functionCall": {"name": "f", "willContinue": true}, "thoughtSignature": "YQ=="}])),
         gemini(
@@ -170,7 +170,7 @@ fn check_responses(events: &[Value], expect: Value) {
 }
 
 #[test]
-fn responses_items_come_back_in_the_order_of_the_response() {
+fn responses_items_are_echoed_in_response_order() {
     let reasoning = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"});
     let message = json!({"type": "message", "id": "m_1", "role": "assistant", "phase": "commentary",
         "content": [{"type": "output_text", "text": "Look", "annotations": []}]});

@@ -15,7 +15,7 @@ fn content(dialect: Dialect, part: UserPart, profile: &UpstreamProfile) -> Value
 }
 
 #[test]
-fn an_address_is_handed_on_in_every_dialect_that_takes_one() {
+fn image_url_is_sent_in_dialects_that_accept_urls() {
     for (dialect, expected) in [
         (Dialect::OpenaiChat, json!([{"type": "image_url", "image_url": {"url": URL}}])),
         (Dialect::OpenaiResponses, json!([{"type": "input_image", "image_url": URL}])),
@@ -35,7 +35,7 @@ fn an_address_is_handed_on_in_every_dialect_that_takes_one() {
 }
 
 #[test]
-fn sound_is_sent_to_models_that_hear_and_told_to_others() {
+fn audio_is_sent_only_to_models_with_audio_input() {
     let sound =
         || UserPart::File { name: "a.mp3".into(), media: Media::new("audio/mpeg".into(), "aGk=".into()) };
     let hears = UpstreamProfile { audio: true, ..UpstreamProfile::default() };

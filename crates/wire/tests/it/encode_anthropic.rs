@@ -53,7 +53,7 @@ fn request(messages: Vec<Message>) -> ModelRequest {
     ModelRequest { model: "claude".into(), messages, ..ModelRequest::default() }
 }
 
-/// Without marks for a cache, which have tests of their own.
+/// A profile without cache marks, which have separate tests.
 fn unmarked() -> UpstreamProfile {
     UpstreamProfile { cache_control: false, ..UpstreamProfile::default() }
 }
@@ -77,7 +77,7 @@ fn check_with(messages: Vec<Message>, profile: &UpstreamProfile, expect: Value) 
 // --- the request around the messages ---
 
 #[test]
-fn a_whole_request() {
+fn full_request_is_encoded() {
     let request = ModelRequest {
         instructions: Some("Be brief.".into()),
         tools: vec![
@@ -113,7 +113,7 @@ fn a_whole_request() {
 }
 
 #[test]
-fn the_last_step_lists_tools_that_must_not_be_called() {
+fn tool_choice_none_lists_but_forbids_tools() {
     let tools = vec![ToolDefinition::new("now", "", json!({}))];
     let request = ModelRequest { tools, tool_choice: ToolChoice::None, ..request(vec![user("Hi")]) };
     let body = sent(&request).body;
@@ -147,7 +147,7 @@ fn tools_of_history_are_defined_even_if_none_is_offered() {
 
 /// A model may call anything; what goes back must match `^[a-zA-Z0-9_-]{1,128}$`.
 #[test]
-fn invented_names_become_valid() {
+fn invented_tool_names_become_valid() {
     let long = "x".repeat(200);
     for (name, expect) in
         [("live2d.expression", "live2d_expression"), ("天气", "__"), ("", "unnamed"), (&long, &long[..128])]
@@ -159,7 +159,7 @@ fn invented_names_become_valid() {
 }
 
 #[test]
-fn limits_transfer_and_further_fields() {
+fn max_tokens_stream_and_extra_fields_are_encoded() {
     let extra = json!({ "thinking": { "type": "enabled", "budget_tokens": 2000 }, "top_k": 5 });
     let extra = extra.as_object().cloned().unwrap_or_default();
     let mut request = request(vec![user("Hi")]);
@@ -174,9 +174,9 @@ fn limits_transfer_and_further_fields() {
     assert_eq!(sent(&request).body["max_tokens"], 3000);
 }
 
-/// A turn that another model began goes on without thinking, and without tokens for it.
+/// A turn that another model began continues without thinking, and without tokens for it.
 #[test]
-fn a_budget_that_is_left_out_does_not_count() {
+fn omitted_thinking_budget_does_not_count() {
     let calls = vec![(weather("toolu_1", "Paris"), done("sunny"))];
     let mut request = request(vec![user("Hi"), Message::Step(step("", calls))]);
     request.settings.max_output_tokens = Some(100);
@@ -192,7 +192,7 @@ fn a_budget_that_is_left_out_does_not_count() {
 // --- a tool loop ---
 
 #[test]
-fn the_second_round_of_a_tool_loop() {
+fn tool_results_follow_their_calls_in_the_next_request() {
     let calls = vec![
         (weather("toolu_1", "Paris"), done("sunny")),
         (
@@ -220,7 +220,7 @@ fn the_second_round_of_a_tool_loop() {
 }
 
 #[test]
-fn every_outcome_but_done_is_an_error_and_says_what_happened() {
+fn every_outcome_but_done_is_sent_as_an_error() {
     let outcomes = [
         CallOutcome::Failed { message: "no".into(), partial: Some(ToolOutput::text("half")) },
         CallOutcome::Denied { reason: Some("not now".into()) },
@@ -240,7 +240,7 @@ fn every_outcome_but_done_is_an_error_and_says_what_happened() {
 }
 
 #[test]
-fn pictures_of_a_tool_travel_in_its_result() {
+fn tool_images_are_sent_in_the_tool_result() {
     let output = ToolOutput { text: "A map.".into(), media: vec![picture()], ..ToolOutput::default() };
     let history = || {
         let calls = vec![(weather("toolu_1", "Paris"), CallOutcome::Done(output.clone()))];
@@ -265,7 +265,7 @@ fn pictures_of_a_tool_travel_in_its_result() {
 }
 
 #[test]
-fn a_call_that_could_not_be_read_is_answered_like_any_other() {
+fn unreadable_call_is_sent_and_answered() {
     let mut broken = weather("toolu_1", "");
     broken.arguments = Err(RawArguments("{\"city\": \"Pa".into()));
     let outcome =
@@ -343,8 +343,8 @@ fn reply_of(stream: &str) -> ModelReply {
     ModelReply::decode(stream.as_bytes(), Dialect::Anthropic, DecodeOptions::default())
 }
 
-/// The array as it must come back: signatures, redacted thinking, hosted tools, sources and `caller` untouched; the
-/// empty text block, which the API itself sends and refuses, is gone.
+/// The array as it must come back: signatures, redacted thinking, hosted tools, sources and `caller`
+/// untouched; the empty text block, which the API itself sends and refuses, is removed.
 fn thinking_content() -> Value {
     json!([
         { "type": "thinking", "thinking": "Hmm", "signature": "c2ln" },
@@ -360,7 +360,7 @@ fn thinking_content() -> Value {
 }
 
 #[test]
-fn a_step_goes_back_to_its_model_exactly_as_it_came() {
+fn step_is_echoed_verbatim_only_to_its_own_model() {
     let reply = reply_of(THINKING_STREAM);
     let state = reply.provider_state.clone().expect("there is something to echo");
     assert_eq!(
@@ -392,7 +392,7 @@ fn a_step_goes_back_to_its_model_exactly_as_it_came() {
 }
 
 #[test]
-fn the_ledger_decides_about_ids_and_arguments_of_an_echo() {
+fn recorded_calls_override_ids_and_arguments_of_an_echo() {
     let content = json!([
         { "type": "thinking", "thinking": "Hmm", "signature": "c2ln" },
         { "type": "tool_use", "id": "", "name": "weather", "input": {} },
@@ -411,7 +411,8 @@ fn the_ledger_decides_about_ids_and_arguments_of_an_echo() {
     );
     assert_eq!(messages[2]["content"][0]["tool_use_id"], "c-x");
 
-    // Calls that are not those of the echo: reasoning stays, and the ledger's calls are asked and answered.
+    // Calls other than those of the provider state: the reasoning stays, and the recorded calls and results
+    // are sent.
     for (calls, types) in [
         (vec![], json!([])),
         (vec![(weather("toolu_9", "Rome"), done("1"))], json!(["thinking", "tool_use"])),
@@ -428,7 +429,7 @@ fn the_ledger_decides_about_ids_and_arguments_of_an_echo() {
 }
 
 #[test]
-fn half_a_reply_leaves_nothing_that_would_be_refused() {
+fn truncated_reply_leaves_no_invalid_provider_state() {
     let events: Vec<&str> = THINKING_STREAM.trim().split("\n\n").collect();
     let echoed = |count: usize| {
         let stream: String = events[..count].iter().map(|event| format!("{event}\n\n")).collect();
@@ -448,7 +449,7 @@ fn half_a_reply_leaves_nothing_that_would_be_refused() {
 // --- history of other upstreams ---
 
 #[test]
-fn foreign_ids_become_valid_and_unique_and_stay_the_same() {
+fn foreign_call_ids_become_valid_and_unique() {
     let foreign = |upstream_id: Option<&str>, ours: &str| {
         let mut call = weather("", "Paris");
         (call.id, call.upstream_id) = (ours.into(), upstream_id.map(Into::into));
@@ -478,7 +479,7 @@ fn foreign_ids_become_valid_and_unique_and_stay_the_same() {
 }
 
 #[test]
-fn empty_replies_vanish_and_users_merge() {
+fn empty_replies_are_dropped_and_user_messages_merged() {
     check(
         vec![user("a"), Message::Step(step(" \n", vec![])), user("b"), user("  "), user("c")],
         json!([{ "role": "user", "content": [
@@ -497,7 +498,7 @@ fn empty_replies_vanish_and_users_merge() {
 }
 
 #[test]
-fn what_users_send() {
+fn user_images_and_files_are_encoded() {
     let file = |name: &str, media_type: &str, data: &str| UserPart::File {
         name: name.into(),
         media: Media::new(media_type.into(), data.into()),
@@ -586,7 +587,7 @@ proptest! {
 
     /// Every `tool_use` is answered exactly once, in the message right after it, before anything else.
     #[test]
-    fn every_history_is_valid(messages in proptest::collection::vec(any_message(), 0..6)) {
+    fn any_history_is_encoded_validly(messages in proptest::collection::vec(any_message(), 0..6)) {
         let body = sent(&request(messages)).body;
         let sent = body["messages"].as_array().expect("an array");
         let mut used = HashSet::new();
@@ -621,7 +622,7 @@ proptest! {
 
     /// Prompt caches compare prefixes: what was sent before a step is sent again in front of it.
     #[test]
-    fn longer_histories_begin_with_shorter_ones(
+    fn longer_history_has_the_shorter_one_as_prefix(
         messages in proptest::collection::vec(any_message(), 0..5),
         next in proptest::collection::vec((any_call(), any_outcome()), 1..3),
     ) {
@@ -636,7 +637,7 @@ proptest! {
 }
 
 #[test]
-fn arguments_that_may_be_long_are_asked_for_while_they_are_written() {
+fn long_arguments_use_eager_input_streaming() {
     let number = json!({ "type": "integer" });
     let bound = json!({ "type": "string", "maxLength": 20 });
     let text = json!({ "type": "string" });
@@ -694,7 +695,7 @@ fn marks(request: &ModelRequest) -> Vec<String> {
 }
 
 #[test]
-fn a_cache_may_end_behind_tools_prompt_turn_and_step() {
+fn cache_marks_follow_tools_prompt_turn_and_step() {
     let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object"}));
     let first = ModelRequest {
         instructions: Some("Be brief.".into()),
@@ -714,9 +715,9 @@ fn a_cache_may_end_behind_tools_prompt_turn_and_step() {
     assert!(!sent(&second).body.to_string().contains("cache_control"));
 }
 
-/// The marks move on, and what they stand behind stays the same, or no cache would ever be read.
+/// The marks move on, and the content before them stays the same, or no cache would ever be read.
 #[test]
-fn each_request_begins_with_the_one_before() {
+fn each_request_is_a_prefix_of_the_next() {
     let plain = |messages: Vec<Message>| {
         let body =
             encode(Dialect::Anthropic, &request(messages), &UpstreamProfile::default(), TransferMode::Stream)

@@ -1,11 +1,11 @@
-//! Arguments that a person changed: the call goes back as the model made it, and the change is told with its outcome, in
-//! every dialect that is spoken.
+//! Arguments that a person changed: the call is sent back as the model made it, and its outcome reports the
+//! change, in every supported dialect.
 
 use crate::history::{call, closed, denied, done, request, tool, user};
 use serde_json::json;
 use throughline_wire::{CallArguments, CallOutcome, Dialect, Message, TransferMode, UpstreamProfile, encode};
 
-/// Every dialect that can be asked.
+/// Dialects with an encoder.
 const DIALECTS: [Dialect; 5] =
     [Dialect::OpenaiChat, Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini, Dialect::Ollama];
 
@@ -27,7 +27,7 @@ fn check(outcome: CallOutcome, expected: &str) {
 }
 
 #[test]
-fn the_model_is_told_with_what_its_call_ran() {
+fn changed_arguments_are_reported_to_the_model() {
     check(done("sunny"), "The user changed the arguments before it ran: {\"city\":\"Lyon\"}\nsunny");
     let not_run = format!("The user changed the arguments: {{\"city\":\"Lyon\"}}\n{}", denied().model_text());
     check(denied(), &not_run);

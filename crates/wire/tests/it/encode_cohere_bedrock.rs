@@ -27,7 +27,7 @@ fn two_steps(model: &str) -> ModelRequest {
 }
 
 #[test]
-fn cohere_gets_plans_calls_and_results() {
+fn cohere_request_has_plans_calls_and_results() {
     let mut request = two_steps("command-a");
     let (path, body) = sent(Dialect::Cohere, &request);
     assert_eq!(path, "/v2/chat");
@@ -63,7 +63,7 @@ fn cohere_gets_plans_calls_and_results() {
 }
 
 #[test]
-fn converse_gets_blocks_and_statuses() {
+fn converse_request_has_blocks_and_statuses() {
     let mut request = two_steps("us.anthropic.claude-sonnet-4-5-20250929-v1:0");
     let (path, body) = sent(Dialect::BedrockConverse, &request);
     assert_eq!(path, "/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse-stream");
@@ -96,7 +96,7 @@ fn converse_gets_blocks_and_statuses() {
 }
 
 #[test]
-fn reasoning_goes_back_signed_and_pictures_as_pictures() {
+fn converse_reasoning_and_images_are_sent_back() {
     let mut step = closed("Yes.", vec![(call("t-0", Some("u"), "f", json!({})), done_with_picture("seen"))]);
     let reasoning = json!({"reasoningContent": {"reasoningText": {"text": "Hm", "signature": "sig"}}});
     let content =
@@ -117,7 +117,7 @@ fn reasoning_goes_back_signed_and_pictures_as_pictures() {
 }
 
 #[test]
-fn anthropic_bodies_go_to_bedrock_without_model_and_stream() {
+fn bedrock_anthropic_body_omits_model_and_stream() {
     let mut request = two_steps("anthropic.claude-3-5-haiku-20241022-v1:0");
     let state = json!({"content": [{"type": "thinking", "thinking": "Hm", "signature": "sig"},
         {"type": "text", "text": "Looking."}]});

@@ -20,7 +20,7 @@ fn check(model: &str, messages: Vec<Message>, expect: Value) {
 }
 
 #[test]
-fn paths() {
+fn model_paths_are_encoded() {
     let path = |model: &str, transfer| {
         encode(Dialect::Gemini, &request(model, vec![]), &UpstreamProfile::default(), transfer).unwrap().path
     };
@@ -34,7 +34,7 @@ fn paths() {
 }
 
 #[test]
-fn a_whole_request() {
+fn full_request_is_encoded() {
     let mut request = request("gemini-3-flash", vec![user("Weather?")]);
     request.instructions = Some("Be brief.".into());
     request.tools = vec![tool("get_weather")];
@@ -59,7 +59,7 @@ fn a_whole_request() {
 }
 
 #[test]
-fn the_last_step_lists_tools_and_forbids_them() {
+fn tool_choice_none_lists_but_forbids_tools() {
     let mut request = request("m", vec![user("x")]);
     request.tools = vec![tool("f")];
     request.tools[0].parameters = Arc::new(json!({"type": "object", "properties": {}}));
@@ -76,7 +76,7 @@ fn the_last_step_lists_tools_and_forbids_them() {
 }
 
 #[test]
-fn the_second_step_echoes_the_parts_with_their_signatures() {
+fn parts_are_echoed_with_their_signatures() {
     let parts = json!([
         {"text": "Hm", "thought": true},
         {"functionCall": {"name": "f", "args": {"a": 1}, "id": "x1"}, "thoughtSignature": "c2ln"},
@@ -106,7 +106,7 @@ fn the_second_step_echoes_the_parts_with_their_signatures() {
 }
 
 #[test]
-fn another_models_step_gets_the_sentinel_where_signatures_are_demanded() {
+fn foreign_step_gets_the_sentinel_signature_if_required() {
     let step = || {
         closed(
             "Looking.",
@@ -166,7 +166,7 @@ fn another_models_step_gets_the_sentinel_where_signatures_are_demanded() {
 }
 
 #[test]
-fn broken_arguments_are_valid_and_true() {
+fn unreadable_arguments_are_sent_as_a_valid_object() {
     let mut broken = call("t-0", None, "f", json!({}));
     broken.arguments = Err(RawArguments("{\"a".into()));
     let step = closed("", vec![(broken, denied())]);
@@ -185,7 +185,7 @@ fn broken_arguments_are_valid_and_true() {
 }
 
 #[test]
-fn invented_names_are_plain() {
+fn invented_tool_names_are_sanitized() {
     for (name, expect) in [("default_api.f:g", "default_api.f:g"), ("2 x", "_2_x"), ("", "unnamed")] {
         let parts = json!([{"functionCall": {"name": name, "args": {}}}]);
         let step = closed("", vec![(call("t-0", None, name, json!({})), denied())]);
@@ -203,7 +203,7 @@ fn invented_names_are_plain() {
 }
 
 #[test]
-fn pictures_and_files() {
+fn user_and_tool_media_are_encoded() {
     let parts = vec![
         UserPart::Image(history::picture()),
         UserPart::File { name: "a.pdf".into(), media: history::media("application/pdf", "JVBE") },

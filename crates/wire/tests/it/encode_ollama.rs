@@ -18,7 +18,7 @@ fn check(messages: Vec<Message>, expect: Value) {
 }
 
 #[test]
-fn a_whole_request() {
+fn full_request_is_encoded() {
     let mut request = request("qwen3", vec![user("Weather?")]);
     request.instructions = Some("Be brief.".into());
     request.tools = vec![tool("get_weather")];
@@ -45,7 +45,7 @@ fn a_whole_request() {
 }
 
 #[test]
-fn the_second_step_has_objects_names_and_its_own_thoughts() {
+fn second_step_has_object_arguments_names_and_own_thinking() {
     let mut broken = call("t-1", None, "g", json!({}));
     broken.arguments = Err(RawArguments("{\"a".into()));
     let calls = vec![(call("t-0", Some("call_a"), "f", json!({"a": 1})), done("one")), (broken, denied())];
@@ -71,7 +71,7 @@ fn the_second_step_has_objects_names_and_its_own_thoughts() {
 }
 
 #[test]
-fn pictures_and_files() {
+fn user_and_tool_media_are_encoded() {
     let parts = vec![
         UserPart::Text { text: "What is this?".into() },
         UserPart::Image(history::picture()),

@@ -29,7 +29,7 @@ fn two_calls() -> ClosedStep {
 
 // "array too long. Expected an array with maximum length 128" (openai/openai-dotnet#317).
 #[test]
-fn more_calls_than_a_message_may_have_are_several_messages() {
+fn calls_over_the_message_limit_are_split_into_messages() {
     let calls = (0..300).map(|n| (call(&format!("t-{n}"), None, "f", json!({"n": n})), done("one")));
     let step = ClosedStep { thinking: "All of them.".into(), ..closed("Looking.", calls.collect()) };
     let profile =
@@ -55,7 +55,7 @@ fn more_calls_than_a_message_may_have_are_several_messages() {
 }
 
 #[test]
-fn a_whole_request() {
+fn full_request_is_encoded() {
     let mut request = request("gpt-5-mini", vec![user("Weather?")]);
     request.instructions = Some("Be brief.".into());
     request.tools = vec![tool("get_weather")];
@@ -88,7 +88,7 @@ fn a_whole_request() {
 }
 
 #[test]
-fn each_call_is_answered_directly_behind_its_message() {
+fn tool_results_directly_follow_their_message() {
     check(
         vec![user("Go."), Message::Step(two_calls()), user("And?")],
         &UpstreamProfile::default(),
@@ -106,7 +106,7 @@ fn each_call_is_answered_directly_behind_its_message() {
 }
 
 #[test]
-fn ids_are_unique_in_a_request_and_broken_arguments_are_still_a_document() {
+fn call_ids_are_unique_and_broken_arguments_are_valid_json() {
     let mut broken = call("t-2", Some("call_a"), "f", json!({}));
     broken.arguments = Err(RawArguments("{\"a".into()));
     let steps =
@@ -119,7 +119,7 @@ fn ids_are_unique_in_a_request_and_broken_arguments_are_still_a_document() {
 }
 
 #[test]
-fn mistral_takes_nine_letters_and_digits() {
+fn mistral_call_ids_are_nine_alphanumerics() {
     let nine =
         UpstreamProfile { tool_id_format: ToolIdFormat::NineAlphanumeric, ..UpstreamProfile::default() };
     let messages =
@@ -135,7 +135,7 @@ fn mistral_takes_nine_letters_and_digits() {
 }
 
 #[test]
-fn reasoning_goes_back_the_way_each_upstream_wants_it() {
+fn reasoning_is_echoed_in_the_form_of_each_upstream() {
     let thought = |model: &str| {
         let value = json!({"reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}]});
         let provider_state = Some(ProviderState { dialect: Dialect::OpenaiChat, value });
@@ -162,7 +162,7 @@ fn reasoning_goes_back_the_way_each_upstream_wants_it() {
 }
 
 #[test]
-fn a_signature_goes_back_on_the_call_that_carried_it() {
+fn signature_is_echoed_on_its_own_call() {
     let value = json!({"extra_content": [{"id": "call_a", "value": {"google": {"thought_signature": "s"}}}]});
     let provider_state = Some(ProviderState { dialect: Dialect::OpenaiChat, value });
     let step = ClosedStep { model: "m".into(), provider_state, ..two_calls() };
@@ -199,7 +199,7 @@ fn pictures_follow_all_tool_messages_or_become_a_note() {
 }
 
 #[test]
-fn requests_of_one_conversation_have_one_key_where_the_upstream_knows_it() {
+fn prompt_cache_key_is_sent_only_if_supported() {
     let request = ModelRequest { cache_key: Some("conv_1".into()), ..ModelRequest::default() };
     for dialect in [Dialect::OpenaiChat, Dialect::OpenaiResponses] {
         let key = |profile: &UpstreamProfile| {
@@ -220,7 +220,7 @@ fn requests_of_one_conversation_have_one_key_where_the_upstream_knows_it() {
 }
 
 #[test]
-fn a_tool_is_strict_where_its_declaration_is_and_never_in_the_plain_form() {
+fn strict_follows_the_declaration_except_in_plain_form() {
     let plain = UpstreamProfile { tool_schemas: ToolSchemaForm::Plain, ..UpstreamProfile::default() };
     let lax = UpstreamProfile { strict_tools: false, ..UpstreamProfile::default() };
     for (strict, chat, responses) in

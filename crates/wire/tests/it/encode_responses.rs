@@ -22,7 +22,7 @@ fn check(messages: Vec<Message>, expect: Value) {
 }
 
 #[test]
-fn a_whole_request() {
+fn full_request_is_encoded() {
     let mut request = request("gpt-x", vec![user("Weather in Paris?")]);
     request.instructions = Some("Be brief.".into());
     request.tools = vec![tool("get_weather")];
@@ -48,7 +48,7 @@ fn a_whole_request() {
 }
 
 #[test]
-fn the_last_step_lists_tools_and_forbids_them() {
+fn tool_choice_none_lists_but_forbids_tools() {
     let mut request = request("m", vec![user("x")]);
     request.tools = vec![tool("f")];
     request.tool_choice = ToolChoice::None;
@@ -62,7 +62,7 @@ fn the_last_step_lists_tools_and_forbids_them() {
 }
 
 #[test]
-fn a_field_is_taken_out_by_null() {
+fn null_in_extra_removes_a_field() {
     let mut request = request("m", vec![user("x")]);
     request.settings.extra.insert("include".into(), Value::Null);
     assert!(body(&request, &UpstreamProfile::default()).get("include").is_none());
@@ -72,7 +72,7 @@ fn a_field_is_taken_out_by_null() {
 }
 
 #[test]
-fn the_second_step_echoes_the_first_without_ids_of_things_that_are_not_stored() {
+fn items_are_echoed_without_ids_of_unstored_items() {
     let items = json!([
         {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA", "status": "completed"},
         {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
@@ -109,7 +109,7 @@ fn the_second_step_echoes_the_first_without_ids_of_things_that_are_not_stored() 
 }
 
 #[test]
-fn reasoning_that_nothing_can_read_or_that_nothing_follows_stays_behind() {
+fn unreadable_or_trailing_reasoning_is_not_echoed() {
     let items = json!([
         {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "Hm"}]},
         {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "Hi"}]},
@@ -122,7 +122,7 @@ fn reasoning_that_nothing_can_read_or_that_nothing_follows_stays_behind() {
 }
 
 #[test]
-fn another_models_step_is_rebuilt_from_text_and_calls() {
+fn foreign_step_is_rebuilt_from_text_and_calls() {
     let rebuilt = json!([
         {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Looking."}]},
         {"type": "function_call", "call_id": "call_a", "name": "f", "arguments": "{\"a\":1}"},
@@ -145,7 +145,7 @@ fn another_models_step_is_rebuilt_from_text_and_calls() {
 }
 
 #[test]
-fn every_outcome_is_an_output_and_broken_arguments_are_valid_and_true() {
+fn every_outcome_is_an_output_and_arguments_stay_valid() {
     let mut broken = call("t-2", Some("call_c"), "f", json!({}));
     broken.arguments = Err(RawArguments("{\"a".into()));
     let invalid = CallOutcome::NotStarted(NotStarted::InvalidArguments { message: "cut".into() });
@@ -170,7 +170,7 @@ fn every_outcome_is_an_output_and_broken_arguments_are_valid_and_true() {
 }
 
 #[test]
-fn invented_names_are_plain() {
+fn invented_tool_names_are_sanitized() {
     let items = json!([{"type": "function_call", "id": "fc_1", "call_id": "c", "name": "multi_tool_use.parallel", "arguments": "{}"}]);
     let step = closed("", vec![(call("t-0", Some("c"), "multi_tool_use.parallel", json!({})), denied())]);
     let expect = json!([
@@ -182,7 +182,7 @@ fn invented_names_are_plain() {
 }
 
 #[test]
-fn pictures_and_files() {
+fn user_and_tool_media_are_encoded() {
     let parts = vec![
         UserPart::Text { text: "What is this?".into() },
         UserPart::Image(history::picture()),

@@ -93,7 +93,7 @@ fn every_cut_gives_the_same_events() {
     println!("{} streams, {cuts} ways to cut them, all equal", streams.len());
 }
 
-/// The same test with a decoder that makes a mistake at its cuts must fail; else it proves nothing.
+/// The equivalence test with a decoder that makes a mistake at its cuts must fail; else it proves nothing.
 #[test]
 fn a_decoder_with_a_mistake_at_cuts_is_caught() {
     let streams = streams();
@@ -123,7 +123,7 @@ enum Mistake {
     DecodesEachPieceAsText,
 }
 
-/// The real decoder behind a feed that makes a mistake at every border but the first.
+/// The real decoder with an input that is corrupted at every border except the first.
 struct Mutant {
     mistake: Mistake,
     decoder: StepDecoder,
@@ -146,7 +146,7 @@ impl Feed for Mutant {
             Mistake::RepeatsTheOpenLine => [&carried, piece].concat(),
             Mistake::EndsTheLine if !is_first => [b"\n", piece].concat(),
             Mistake::DecodesEachPieceAsText => String::from_utf8_lossy(piece).into_owned().into_bytes(),
-            // As if the tail of the piece before had never been kept.
+            // Simulates a lost tail of the previous piece.
             Mistake::DropsTheOpenLine => piece[..last_line].to_vec(),
             _ => piece.to_vec(),
         };
@@ -221,7 +221,7 @@ fn many_cuts(stream: &Stream, random: &mut Random) -> Vec<Vec<usize>> {
     vec![(1..length).collect(), pieces(random, 7), pieces(random, 300)]
 }
 
-/// Where lines or binary frames end.
+/// Offsets at which lines or binary frames end.
 fn borders(stream: &Stream) -> Vec<usize> {
     if !stream.api.starts_with("bedrock") {
         return (1..=stream.body.len()).filter(|at| b"\r\n".contains(&stream.body[at - 1])).collect();

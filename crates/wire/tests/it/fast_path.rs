@@ -42,7 +42,7 @@ fn opens(index: u32, id: &str) -> String {
 }
 
 #[test]
-fn a_finish_reason_that_changes_and_changes_back() {
+fn fast_path_handles_a_changing_finish_reason() {
     let stop = |letter: &str| text(letter, r#","finish_reason":"stop""#);
     let length = text("x", r#","finish_reason":"length""#);
     let chunks = [stop("a"), stop("b"), stop("c"), length, stop("d"), stop("e")];
@@ -52,7 +52,7 @@ fn a_finish_reason_that_changes_and_changes_back() {
 }
 
 #[test]
-fn usage_and_sources_that_change_and_change_back() {
+fn fast_path_handles_changing_usage_and_citations() {
     let with = |letter: &str, count: u32, source: &str| {
         format!(
             r#"{{"choices":[{{"delta":{{"content":"{letter}"}}}}],"usage":{{"prompt_tokens":{count}}},"citations":["{source}"]}}"#
@@ -72,7 +72,7 @@ fn usage_and_sources_that_change_and_change_back() {
 }
 
 #[test]
-fn zeros_of_one_who_knows_nothing_replace_no_count() {
+fn all_zero_usage_does_not_replace_known_counts() {
     let counts = |usage: Usage| {
         let Usage { input_tokens, output_tokens, cached_input_tokens, cache_written_tokens, .. } = usage;
         [input_tokens, output_tokens, cached_input_tokens, cache_written_tokens]
@@ -98,7 +98,7 @@ fn zeros_of_one_who_knows_nothing_replace_no_count() {
 }
 
 #[test]
-fn a_number_that_names_another_call_than_before() {
+fn fast_path_handles_an_index_reused_by_another_call() {
     let (head, tail) = (r#"{\"a\":"#, "1}");
     let chunks = [
         opens(0, "a"),
@@ -117,7 +117,7 @@ fn a_number_that_names_another_call_than_before() {
 }
 
 #[test]
-fn a_fragment_that_says_nothing_teaches_nothing() {
+fn fast_path_handles_an_empty_fragment() {
     let unnumbered =
         r#"{"choices":[{"delta":{"tool_calls":[{"function":{"name":"g","arguments":{"a":1}}}]}}]}"#;
     let chunks =
@@ -127,7 +127,7 @@ fn a_fragment_that_says_nothing_teaches_nothing() {
 }
 
 #[test]
-fn strings_that_are_not_what_they_seem() {
+fn fast_path_handles_odd_string_escapes() {
     for odd in [r#"\ud83d"#, r"\u12", r#"a\"#, "a\u{1}b", r#"q\"}}]}"#, r"\x", "é\\n中", r"\\", ""] {
         let chunks = [text("a", ""), text("b", ""), text(odd, ""), text("c", ""), text(r"\ude00!", "")];
         check(&chunks.each_ref().map(String::as_str));
@@ -135,7 +135,7 @@ fn strings_that_are_not_what_they_seem() {
 }
 
 #[test]
-fn members_that_nobody_reads_may_change_and_may_be_odd() {
+fn fast_path_handles_changing_and_malformed_members() {
     let with = |created: &str, padding: &str, letter: &str| {
         format!(
             r#"{{"created":{created},"choices":[{{"delta":{{"content":"{letter}"}}}}],"obfuscation":"{padding}"}}"#

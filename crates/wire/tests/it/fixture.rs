@@ -49,7 +49,7 @@ fn entries(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 impl Fixture {
-    /// The dialect: said in the file, or else the folder's name.
+    /// Dialect: given in the file, or else the folder's name.
     pub fn api(&self) -> &str {
         self.expect["api"].as_str().unwrap_or_else(|| self.id.split('/').next().unwrap_or_default())
     }

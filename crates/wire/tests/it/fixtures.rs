@@ -1,9 +1,9 @@
 //! The project's own fixtures: one small body for each quirk of each dialect, with its documented answer.
 //!
-//! `fixtures/<folder>/<id>.{sse,ndjson,json,bin}` is a body, `<id>.expect.json` beside it what must come of it: `api`,
-//! `quirk`, `note` (the answer, shown in `docs/conformance.md`), `options`, and any of `text`, `reasoning`, `refusal`,
-//! `tool_calls`, `finish_reason`, `end`, `error`, `usage`, `choices`, `echoes` (a text that the provider state must hold)
-//! and `problems` (tags of their kinds, in order).
+//! `fixtures/<folder>/<id>.{sse,ndjson,json,bin}` is a body, `<id>.expect.json` next to it holds the expected
+//! result: `api`, `quirk`, `note` (the answer, shown in `docs/conformance.md`), `options`, and any of `text`,
+//! `reasoning`, `refusal`, `tool_calls`, `finish_reason`, `end`, `error`, `usage`, `choices`, `echoes` (a
+//! text that the provider state must hold) and `problems` (tags of their kinds, in order).
 
 use crate::fixture::{self, Fixture};
 use crate::oracle::corpus::same;

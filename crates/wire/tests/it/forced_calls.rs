@@ -1,4 +1,4 @@
-//! A call that a reply must make: in every dialect's own field, and in words where there is none.
+//! A forced call: in every dialect's own field, and by a prompt where there is none.
 
 use crate::history::{request, tool, user};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn choice_of(body: &Value) -> Value {
 }
 
 #[test]
-fn every_dialect_that_can_force_a_call_has_a_field_for_it() {
+fn forced_call_uses_the_field_of_the_dialect() {
     let config = |config: Value| json!({ "functionCallingConfig": config });
     for (dialect, required, named) in [
         (Dialect::OpenaiChat, json!("required"), json!({"type": "function", "function": {"name": "f"}})),
@@ -47,7 +47,7 @@ fn every_dialect_that_can_force_a_call_has_a_field_for_it() {
 
 /// Ollama has no field, a profile may say so, and Claude refuses it while it thinks.
 #[test]
-fn where_a_call_cannot_be_forced_it_is_asked_for_in_words() {
+fn forced_call_without_a_field_is_requested_in_the_prompt() {
     let unable = UpstreamProfile { tool_choice_required: false, ..UpstreamProfile::default() };
     let mut thinking = asking(ToolChoice::Required);
     thinking.settings.extra = json!({"thinking": {"type": "adaptive"}}).as_object().unwrap().clone();
@@ -67,7 +67,7 @@ fn where_a_call_cannot_be_forced_it_is_asked_for_in_words() {
 
 /// DeepSeek, Kimi and DashScope refuse it while they think. Others that have the same switch take the field.
 #[test]
-fn a_forced_call_is_asked_for_in_words_only_where_the_upstream_thinks_and_refuses_it_then() {
+fn forced_call_moves_to_prompt_only_if_thinking_forbids_it() {
     let refuses = UpstreamProfile { tool_choice_while_thinking: false, ..UpstreamProfile::default() };
     let leaves_out = UpstreamProfile { leave_out: ["thinking".to_owned()].into(), ..refuses.clone() };
     let enabled = json!({"thinking": {"type": "enabled"}});
@@ -89,15 +89,15 @@ fn a_forced_call_is_asked_for_in_words_only_where_the_upstream_thinks_and_refuse
     }
 }
 
-/// The words stand behind everything, so that what was said before stays a prefix of the next request.
+/// The prompt comes last, so that everything before it stays a prefix of the next request.
 #[test]
-fn the_words_are_the_last_thing_said() {
+fn forced_call_prompt_is_the_last_text() {
     let body = body(Dialect::Ollama, &asking(ToolChoice::Required), &UpstreamProfile::default());
     assert_eq!(body["messages"], json!([{"role": "user", "content": format!("Go\n{REQUIRED}")}]));
 }
 
 #[test]
-fn one_call_at_a_time_is_told_where_tools_are_offered() {
+fn parallel_calls_are_disabled_only_if_tools_are_offered() {
     let one = |choice: ToolChoice| {
         let mut request = asking(choice);
         request.settings.parallel_tool_calls = Some(false);

@@ -26,7 +26,7 @@ fn check(target: &str, data: &[u8]) {
 }
 
 #[test]
-fn inputs_that_once_broke_a_target() {
+fn recorded_crash_inputs_pass_their_fuzz_target() {
     let crashes = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/crashes");
     // The folder comes into being with the first crash.
     for target in std::fs::read_dir(crashes).into_iter().flatten().flatten() {
@@ -39,7 +39,7 @@ fn inputs_that_once_broke_a_target() {
 }
 
 #[test]
-fn fixtures_hold_the_rules_under_every_option() {
+fn fixtures_pass_the_fuzz_targets_under_every_option() {
     let fixtures = fixture::all();
     assert!(!fixtures.is_empty());
     for fixture in &fixtures {
@@ -57,6 +57,6 @@ fn fixtures_hold_the_rules_under_every_option() {
 /// A rule that is broken must be noticed; else the tests above prove nothing.
 #[test]
 #[should_panic(expected = "is no fuzz target")]
-fn an_unknown_target_is_no_silent_success() {
+fn unknown_fuzz_target_panics() {
     check("sees", b"\0data: x\n\n");
 }

@@ -34,7 +34,7 @@ fn kinds(tools: &Value) -> Vec<String> {
 }
 
 #[test]
-fn each_dialect_switches_them_on_in_its_own_form() {
+fn hosted_tools_are_enabled_in_the_form_of_each_dialect() {
     let both = HostedToolKind::ALL;
     let asked = request(&["look"], &both, ToolChoice::Auto);
 
@@ -65,7 +65,7 @@ fn each_dialect_switches_them_on_in_its_own_form() {
 }
 
 #[test]
-fn alone_they_need_no_functions_and_without_them_nothing_changes() {
+fn hosted_tools_need_no_functions_and_are_sent_only_if_asked() {
     let search = [HostedToolKind::WebSearch];
     let alone = request(&[], &search, ToolChoice::Auto);
     assert_eq!(kinds(&encoded(Dialect::OpenaiResponses, &alone).body["tools"]), ["web_search"]);
@@ -83,7 +83,7 @@ fn alone_they_need_no_functions_and_without_them_nothing_changes() {
 }
 
 #[test]
-fn in_the_last_step_none_may_be_called() {
+fn tool_choice_none_forbids_hosted_tools() {
     let last = request(&["look"], &[HostedToolKind::WebSearch], ToolChoice::None);
     assert_eq!(encoded(Dialect::OpenaiResponses, &last).body["tool_choice"], "none");
     assert_eq!(encoded(Dialect::Anthropic, &last).body["tool_choice"], json!({"type": "none"}));
@@ -93,13 +93,13 @@ fn in_the_last_step_none_may_be_called() {
 }
 
 #[test]
-fn a_function_of_the_same_name_gives_way_where_names_must_be_unique() {
+fn anthropic_function_named_like_a_hosted_tool_is_dropped() {
     let same = request(&["look", "web_search"], &[HostedToolKind::WebSearch], ToolChoice::Auto);
     assert_eq!(kinds(&encoded(Dialect::Anthropic, &same).body["tools"]), ["web_search_20250305", "look"]);
 }
 
 #[test]
-fn a_dialect_without_them_says_which_have_them() {
+fn unsupported_hosted_tool_error_names_supporting_dialects() {
     let asked = request(&[], &[HostedToolKind::CodeExecution], ToolChoice::Auto);
     for dialect in [Dialect::OpenaiChat, Dialect::Ollama] {
         let refused = encode(dialect, &asked, &UpstreamProfile::default(), TransferMode::Stream);
@@ -112,7 +112,7 @@ fn a_dialect_without_them_says_which_have_them() {
 }
 
 #[test]
-fn settings_of_a_request_add_theirs_to_the_agents() {
+fn request_hosted_tools_are_merged_with_the_defaults() {
     let of =
         |hosted: &[HostedToolKind]| ModelSettings { hosted: hosted.to_vec(), ..ModelSettings::default() };
     let both = of(&[HostedToolKind::CodeExecution]).with_defaults(&of(&HostedToolKind::ALL));

@@ -1,8 +1,8 @@
-//! Nothing is made a whole call, or a whole reply, that nobody sent as one.
+//! No incomplete call or reply is ever decoded as a complete one.
 //!
-//! The corpus made hostile in two ways that it does not have by itself: torn streams with an end marker of another format,
-//! and fragments of arguments under numbers that are no call's. Each is read by the independent reader and by the decoder,
-//! whole and in pieces, and held against the stream that it was made of.
+//! The corpus is made hostile in two additional ways: torn streams with an end marker of another format, and
+//! fragments of arguments under numbers of no call. Each is read by the independent reader and by the
+//! decoder, whole and in pieces, and compared with its source stream.
 
 use crate::equivalence::{BEYOND_THE_ORACLE, Random, differences, same_call};
 use crate::oracle::corpus::{Stream, streams};
@@ -27,33 +27,33 @@ struct HostileStream {
     promise: Promise,
 }
 
-/// Promise about the outcome, beside the rule.
+/// Expectation about the outcome, in addition to the rule.
 #[derive(Clone, Copy, PartialEq)]
 enum Promise {
-    /// It is torn.
+    /// The reply is reported as truncated.
     Torn,
-    /// It says the same as its source.
+    /// The outcome equals that of the source.
     Same,
-    /// Nothing but the rule.
+    /// No expectation besides the rule.
     Nothing,
 }
 
 #[test]
-fn a_torn_reply_stays_torn_behind_an_end_marker_of_another_format() {
+fn truncated_reply_with_a_foreign_end_marker_is_incomplete() {
     let torn: Vec<_> = streams().iter().flat_map(torn_streams).collect();
     assert!(torn.len() > 100, "{} torn streams are too few to prove anything", torn.len());
     check(&torn);
 }
 
 #[test]
-fn fragments_under_numbers_that_are_no_calls_invent_no_call() {
+fn fragments_with_an_unknown_index_invent_no_call() {
     let renumbered: Vec<_> = streams().iter().flat_map(renumbered_streams).collect();
     let same = renumbered.iter().filter(|stream| stream.promise == Promise::Same).count();
     assert!(same > 10, "{same} of {} renumbered streams are too few", renumbered.len());
     check(&renumbered);
 }
 
-/// The same with a decoder that invents must fail; else it proves nothing.
+/// The test with a decoder that invents calls or ends must fail; else it proves nothing.
 #[test]
 fn a_decoder_that_invents_calls_or_ends_is_caught() {
     let streams = streams();
@@ -96,7 +96,7 @@ fn check(hostile: &[HostileStream]) {
     println!("{} hostile streams", hostile.len());
 }
 
-/// The rule: a call can only run if it is complete and somebody made it.
+/// The rule: a call can only run if it is complete and was really made.
 fn broken_rules(stream: &HostileStream, got: &OracleOutcome) -> Vec<String> {
     let mut broken = Vec::new();
     for call in got.calls.iter().filter(|call| call.arguments.is_ok()) {
@@ -134,7 +134,7 @@ fn torn_streams(stream: &Stream) -> Vec<HostileStream> {
     for _ in 0..TEARS.min(ends.len()) {
         let end = ends[random.below(ends.len())];
         let beginning = outcome(&reply(decoder(&stream.api), &body.as_bytes()[..end], &[]));
-        // Behind the format's own finish another marker is as good, and an error stays one.
+        // After the format's own finish another marker is valid, and an error stays one.
         if beginning.end != OracleEnd::Truncated || beginning.finish.is_some() {
             continue;
         }
@@ -168,7 +168,7 @@ fn renumbered_streams(stream: &Stream) -> Vec<HostileStream> {
     let copies = numberings.into_iter().filter_map(|numbering| {
         let mut renumberer = Renumberer { api: stream.api.clone(), numbering, ..Renumberer::default() };
         let body = renumberer.body(&body)?;
-        // A source that has orphans of its own promises nothing.
+        // A source that has orphaned fragments already has no expectation.
         let is_plain = renumberer.one_at_a_time && source.calls.iter().all(|call| call.arguments.is_ok());
         Some(HostileStream {
             id: format!("{} with {numbering:?} numbers", stream.id),
@@ -181,7 +181,7 @@ fn renumbered_streams(stream: &Stream) -> Vec<HostileStream> {
     copies.collect()
 }
 
-/// Numbers of fragments that have none of their own.
+/// Numbers for fragments that belong to no call.
 #[derive(Clone, Copy, Debug, Default)]
 enum Numbering {
     /// A new one for each.
@@ -259,7 +259,8 @@ impl Renumberer {
             ("openai-responses", "response.function_call_arguments.delta") => {
                 let text = event["delta"].as_str()?.to_owned();
                 event["output_index"] = self.stray(&event["output_index"], &text)?.into();
-                // With its own id a fragment finds its item whatever the number; without it, the number must be one.
+                // With its own id a fragment finds its item under any number; without it, the number must be
+                // one.
                 if matches!(self.numbering, Numbering::Other) {
                     event["item_id"] = json!(format!("nobody_{}", self.calls));
                 }
@@ -320,7 +321,7 @@ enum Mistake {
     DropsStrays,
 }
 
-/// The real decoder behind a feed that changes what it reads.
+/// The real decoder with an input that is modified.
 struct Mutant {
     mistake: Mistake,
     decoder: StepDecoder,

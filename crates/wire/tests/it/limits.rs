@@ -40,13 +40,13 @@ fn call(index: usize, arguments: &str) -> String {
 
 const DONE: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 
-/// The step failed because of the limit, and says so.
+/// Asserts that the step failed because of the limit, and reports it.
 fn failed_by(reply: &ModelReply, limit: &str) -> bool {
     matches!(&reply.end, Some(StreamEnd::Error(error)) if error.kind.as_deref() == Some(limit))
 }
 
 #[test]
-fn the_defaults_are_those_of_the_requirement() {
+fn decode_limits_have_the_required_defaults() {
     let DecodeLimits {
         line_bytes_max,
         event_bytes_max,
@@ -59,7 +59,7 @@ fn the_defaults_are_those_of_the_requirement() {
 }
 
 #[test]
-fn line_bytes_max() {
+fn line_bytes_max_drops_the_line_and_fails_the_reply() {
     let body = text("ok") + &text(&"x".repeat(200)) + &text("more") + DONE;
     let limits = DecodeLimits { line_bytes_max: 100, ..DecodeLimits::default() };
     let reply = check(Dialect::OpenaiChat, limits, &body, "line_bytes_max");
@@ -79,7 +79,7 @@ fn line_bytes_max() {
 }
 
 #[test]
-fn event_bytes_max() {
+fn event_bytes_max_drops_the_event_and_fails_the_reply() {
     let many_lines = format!("{}\n", "data: xxxxxxxxxxxxxxxxxxxx\n".repeat(10));
     let body = text("ok") + &many_lines + &text("more") + DONE;
     let limits = DecodeLimits { event_bytes_max: 100, ..DecodeLimits::default() };
@@ -93,7 +93,7 @@ fn event_bytes_max() {
 }
 
 #[test]
-fn arguments_bytes_max() {
+fn arguments_bytes_max_breaks_only_the_larger_call() {
     let limits = DecodeLimits { arguments_bytes_max: 12, ..DecodeLimits::default() };
     let fits = call(0, "{\\\"a\\\":12345}") + DONE;
     let reply = decode(Dialect::OpenaiChat, limits, fits.as_bytes(), 9);
@@ -106,7 +106,7 @@ fn arguments_bytes_max() {
 }
 
 #[test]
-fn arguments_nest_so_deep_that_everybody_reads_them_again() {
+fn arguments_depth_is_limited_alike_in_every_encoding() {
     let of = |depth: usize| [r#"{"a":"#.repeat(depth - 1), "{}".to_owned(), "}".repeat(depth - 1)].concat();
     for (depth, is_whole) in [(ARGUMENTS_DEPTH_MAX, true), (ARGUMENTS_DEPTH_MAX + 1, false)] {
         let (arguments, escaped) = (of(depth), of(depth).replace('"', "\\\""));
@@ -130,7 +130,7 @@ fn arguments_nest_so_deep_that_everybody_reads_them_again() {
 }
 
 #[test]
-fn calls_per_step_max() {
+fn calls_per_step_max_keeps_the_first_calls() {
     let limits = DecodeLimits { calls_per_step_max: 3, ..DecodeLimits::default() };
     let body = (0..6).map(|index| call(index, "{}")).collect::<String>() + DONE;
     let reply = check(Dialect::OpenaiChat, limits, &body, "calls_per_step_max");
@@ -139,7 +139,7 @@ fn calls_per_step_max() {
 }
 
 #[test]
-fn a_huge_index_costs_nothing() {
+fn huge_call_index_yields_one_call() {
     // Quirk T5: a naive array by index would be gigabytes.
     let body = call(4_000_000_000, "{}") + DONE;
     let reply = decode(Dialect::OpenaiChat, DecodeLimits::default(), body.as_bytes(), body.len());
@@ -147,7 +147,7 @@ fn a_huge_index_costs_nothing() {
 }
 
 #[test]
-fn step_bytes_max() {
+fn step_bytes_max_keeps_earlier_text_and_fails_the_reply() {
     let body = text("ok") + &text(&"x".repeat(200)) + DONE;
     let limits = DecodeLimits { step_bytes_max: 100, ..DecodeLimits::default() };
     let reply = check(Dialect::OpenaiChat, limits, &body, "step_bytes_max");

@@ -1,5 +1,6 @@
-//! The smallest text protocol, for tests of what stands around one: `@name {json}` on a line of its own is a call,
-//! `#` begins a line that is remarked upon. Some of them have a parser that disagrees with their scanner.
+//! The smallest text protocol, for tests of the code around a protocol: `@name {json}` on a separate line is
+//! a call, `#` begins a line that yields a finding. Some variants have a parser that disagrees with their
+//! scanner.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -129,7 +130,7 @@ impl TextProtocol for LinesProtocol {
 struct LinesScanner {
     held: String,
     line: u32,
-    /// Where `held` begins.
+    /// Offset of `held`.
     at: usize,
 }
 

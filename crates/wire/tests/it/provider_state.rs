@@ -22,7 +22,7 @@ macro_rules! fixture {
 }
 
 #[test]
-fn anthropic() {
+fn anthropic_blocks_are_sent_back_unchanged() {
     check(
         Dialect::Anthropic,
         fixture!("anthropic/r5-thinking.sse"),
@@ -81,7 +81,7 @@ fn anthropic() {
 }
 
 #[test]
-fn bedrock() {
+fn bedrock_blocks_are_sent_back_unchanged() {
     check(
         Dialect::BedrockConverse,
         fixture!("bedrock/b2-reasoning.bin"),
@@ -122,15 +122,15 @@ fn bedrock() {
 }
 
 #[test]
-fn nothing_said_is_nothing_to_send_back() {
+fn error_and_cohere_replies_have_no_provider_state() {
     assert_eq!(decode(Dialect::Anthropic, fixture!("anthropic/n6-error-body.sse")).provider_state, None);
     assert_eq!(decode(Dialect::BedrockConverse, fixture!("bedrock/body-error.bin")).provider_state, None);
     assert_eq!(decode(Dialect::Cohere, fixture!("cohere/h1-tool-plan.sse")).provider_state, None);
 }
 
-/// A tool that the provider ran is reported when it is asked and when it has answered, under one id and name.
+/// A hosted tool is reported with its input and again with its result, under one id and name.
 #[test]
-fn hosted_tools_are_reported_twice() {
+fn hosted_tools_are_reported_at_start_and_end() {
     for (dialect, body, id, name, input, output) in [
         (
             Dialect::Anthropic,
@@ -160,7 +160,7 @@ fn hosted_tools_are_reported_twice() {
 
 /// Half a reply: nothing in it that the upstream would refuse to take back.
 #[test]
-fn a_cut_reply_keeps_what_is_whole() {
+fn truncated_reply_drops_incomplete_provider_state() {
     let body: &[u8] = fixture!("anthropic/r5-thinking.sse");
     let signature = body.windows(15).position(|bytes| bytes == b"signature_delta").expect("a signature");
     assert_eq!(

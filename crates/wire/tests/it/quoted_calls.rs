@@ -89,7 +89,7 @@ enum CallLines {
     Prefixed(&'static str),
 }
 
-/// A text with a call in it: what stands before and after, and how each of the call's lines begins.
+/// Context of a call: the text before and after, and the prefix of each of the call's lines.
 struct CallContext {
     name: &'static str,
     before: &'static str,
@@ -123,7 +123,7 @@ impl CallContext {
     }
 }
 
-/// The same call runs in none of these.
+/// Contexts in which the call must not run.
 const QUOTED: [CallContext; 57] = [
     around("a fence", "So:\n\n```\n", "\n```\n"),
     around("a fence with a language", "~~~~xml\n", "\n~~~~\nThat is all."),
@@ -184,7 +184,7 @@ const QUOTED: [CallContext; 57] = [
     around("an escaped mark", "It starts with \\", " as text."),
 ];
 
-/// It runs in all of these.
+/// Contexts in which the call must run.
 const MEANT: [CallContext; 32] = [
     around("nothing else", "", ""),
     around("text after it", "", "\n\nDone."),
@@ -225,7 +225,7 @@ fn leaked_at(text: &str) -> Vec<String> {
 }
 
 #[test]
-fn a_leaked_call_runs_where_it_is_meant() {
+fn unquoted_leaked_call_runs() {
     for CallForm { format, text } in &LEAKED_FORMS {
         for context in &MEANT {
             let reply = context.of(text);
@@ -235,7 +235,7 @@ fn a_leaked_call_runs_where_it_is_meant() {
 }
 
 #[test]
-fn a_leaked_call_that_is_quoted_never_runs() {
+fn quoted_leaked_call_never_runs() {
     for CallForm { format, text } in &LEAKED_FORMS {
         for context in &QUOTED {
             let reply = context.of(text);
@@ -246,7 +246,7 @@ fn a_leaked_call_that_is_quoted_never_runs() {
 
 /// A context must not depend on what was quoted in it: the next call is quoted as well, and one after it is not.
 #[test]
-fn a_quoted_call_hides_neither_more_nor_less() {
+fn quotation_covers_repeated_calls_but_not_later_ones() {
     for CallForm { format, text } in &LEAKED_FORMS {
         for context in QUOTED.iter().filter(|context| matches!(context.lines, CallLines::AsTheyAre)) {
             // What never closes quotes all that follows; a fence in the call ends inline code and comments of it.
@@ -270,7 +270,7 @@ fn a_quoted_call_hides_neither_more_nor_less() {
 }
 
 #[test]
-fn a_call_of_a_text_protocol_runs_where_it_is_meant() {
+fn unquoted_protocol_call_runs() {
     for CallForm { format, text } in &PROTOCOL_FORMS {
         for context in &MEANT {
             let in_line = !context.before.is_empty() && !context.before.ends_with(['\n', ' ']);
@@ -288,7 +288,7 @@ fn a_call_of_a_text_protocol_runs_where_it_is_meant() {
 }
 
 #[test]
-fn a_call_of_a_text_protocol_that_is_quoted_never_runs() {
+fn quoted_protocol_call_never_runs() {
     for CallForm { format, text } in &PROTOCOL_FORMS {
         for context in &QUOTED {
             let reply = context.of(text);
@@ -300,7 +300,7 @@ fn a_call_of_a_text_protocol_that_is_quoted_never_runs() {
 }
 
 #[test]
-fn a_quoted_request_is_reported_with_its_reason() {
+fn quoted_protocol_call_is_reported_with_its_reason() {
     let check = |context: &str, kind: FindingKind| {
         let context = QUOTED.iter().find(|one| one.name == context).expect("there is such a context");
         for form in [&PROTOCOL_FORMS[1], &PROTOCOL_FORMS[3]] {
@@ -428,7 +428,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn in_any_page_only_what_is_meant_runs(
+    fn only_the_unquoted_call_of_any_page_runs(
         before in proptest::collection::vec(proptest::sample::select(&PARTS[..]), 0..5),
         after in proptest::collection::vec(proptest::sample::select(&PARTS[..]), 0..3),
         leaked in 0..LEAKED_FORMS.len(),
@@ -459,9 +459,9 @@ proptest! {
         }
     }
 
-    /// Whatever was begun before: these contexts are quotations in each of its readings.
+    /// After any open markup: these contexts are quotations in each reading of it.
     #[test]
-    fn after_any_scraps_a_quotation_never_runs(
+    fn quoted_call_after_any_fragments_never_runs(
         scraps in proptest::collection::vec(proptest::sample::select(&SCRAPS[..]), 0..10),
         leaked in 0..LEAKED_FORMS.len(),
         written in 0..PROTOCOL_FORMS.len(),

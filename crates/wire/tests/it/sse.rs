@@ -45,7 +45,7 @@ fn event(data: &str) -> Expected {
 }
 
 #[test]
-fn the_rules_of_the_standard() {
+fn sse_framing_follows_the_standard() {
     check("line ends", &[b"data:a\ndata:b\rdata:c\r\ndata:d\n\n"], &[event("a\nb\nc\nd")], None);
     check("a bare CR is due at once", &[b"data:a\r\r"], &[event("a")], None);
     check(
@@ -65,7 +65,7 @@ fn the_rules_of_the_standard() {
 }
 
 #[test]
-fn an_unterminated_event_is_handed_out_for_the_caller_to_decide() {
+fn unterminated_event_is_returned_by_finish() {
     let mut framer = SseFramer::new(&DecodeLimits::default());
     let mut input: &[u8] = b"event: x\ndata: half";
     assert!(framer.next(&mut input).is_none());
@@ -121,7 +121,7 @@ fn texts<'c>(case: &'c Value, name: &str) -> impl Iterator<Item = &'c str> {
 }
 
 #[test]
-fn the_vectors_of_the_repository() {
+fn repository_sse_vectors_pass() {
     let text = include_str!("../sse/vectors.jsonl");
     let count =
         check_vectors(text, |case| texts(case, "pieces").map(|piece| piece.as_bytes().to_vec()).collect());
@@ -129,7 +129,7 @@ fn the_vectors_of_the_repository() {
 }
 
 #[test]
-fn all_vectors_of_the_suite() {
+fn shared_sse_suite_vectors_pass() {
     let Ok(root) = std::env::var("THROUGHLINE_VECTORS") else {
         println!(
             "skipped: THROUGHLINE_VECTORS is not set; the vectors of the repository are checked by another test"

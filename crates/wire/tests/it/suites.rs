@@ -101,7 +101,7 @@ fn reader(fragments: &[&str]) -> ArgumentsReader {
 }
 
 #[test]
-fn documents_are_accepted_and_rejected_as_the_suite_says() {
+fn json_suite_documents_are_accepted_or_rejected() {
     let cases = json_cases();
     let mut counts = [0; 3];
     for Case { name, verdict, bytes } in &cases {
@@ -163,7 +163,7 @@ fn every_prefix_of_a_document_is_incomplete_or_consistent() {
 }
 
 #[test]
-fn no_prefix_of_anything_panics_and_an_error_stays() {
+fn prefixes_of_any_text_never_panic_and_errors_persist() {
     let cases = json_cases();
     for Case { name, bytes, .. } in &cases {
         let text = String::from_utf8_lossy(bytes);

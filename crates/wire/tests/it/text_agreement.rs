@@ -75,7 +75,7 @@ const SAMPLES: &[&str] = &[
 ];
 
 #[test]
-fn for_every_cut_of_every_sample() {
+fn readers_agree_at_every_cut_of_every_sample() {
     for protocol in PROTOCOLS {
         for sample in SAMPLES {
             agree(*protocol, &tools(), sample);
@@ -84,7 +84,7 @@ fn for_every_cut_of_every_sample() {
 }
 
 #[test]
-fn for_every_cut_of_the_injected_markers() {
+fn readers_agree_at_every_cut_of_injected_markers() {
     let mut payloads: Vec<String> = OWN_PAYLOADS.map(str::to_owned).into();
     payloads.extend(suite_payloads());
     for text in &payloads {
@@ -146,7 +146,7 @@ fn suite_payloads() -> Vec<String> {
     payloads
 }
 
-/// Pieces that meet in ways nobody thought of.
+/// Pieces that can combine in unexpected ways.
 fn pieces() -> impl Strategy<Value = String> {
     let vcp = prop_oneof![
         Just("<<<[TOOL_REQUEST]>>>"),
@@ -237,7 +237,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn for_any_cuts_of_any_text(
+    fn readers_agree_at_any_cuts_of_any_text(
         parts in proptest::collection::vec(pieces(), 0..40),
         cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..12),
     ) {
@@ -257,8 +257,8 @@ proptest! {
     }
 
     #[test]
-    fn escaped_data_holds_no_marker_and_reads_as_it_was(parts in proptest::collection::vec(pieces(), 0..20)) {
-        // A reply that ends with `<<` ends inside a marker, as far as anybody can tell; so it ends with a word.
+    fn escaped_data_has_no_marker_and_reads_back_unchanged(parts in proptest::collection::vec(pieces(), 0..20)) {
+        // A reply that ends with `<<` may end inside a marker; so it ends with a word.
         let data = parts.concat() + "end";
         for protocol in PROTOCOLS {
             let escaped = protocol.escape(&data);
@@ -274,7 +274,7 @@ proptest! {
 /// Text is held back only while it can still become a marker: measured in characters, over all samples and their
 /// prefixes, and over texts made to be held back as long as possible.
 #[test]
-fn text_is_shown_at_once() {
+fn held_back_text_is_bounded() {
     let delay = |name: &str, text: &str| {
         let (mut pushed, mut longest) = (0, 0);
         let read = scan_observed(of(name), &tools(), characters(text), |seen| {
@@ -313,7 +313,7 @@ const DELAY_MAX: usize = 275;
 /// The time of a piece does not depend on what came before it: the same work for each is counted by its allocations
 /// being none and its state being bounded, so a long reply is pushed piece by piece without slowing down.
 #[test]
-fn a_reply_of_many_blocks_is_read_in_linear_time() {
+fn readers_agree_on_huge_replies_of_many_blocks() {
     let block = "<<<[TOOL_REQUEST]>>>\ntool_name:「始」T「末」\n";
     let broken = "<tool_call>{\"a\":\"</tool_call>\n";
     for text in [

@@ -1,5 +1,5 @@
-//! Text mode: blocks in the text become the same events as native calls, whatever way the bytes are cut; and when the
-//! two readers of a text disagree, nothing of it runs.
+//! Text mode: blocks in the text become the same events as native calls, for any cut of the bytes; and when
+//! the two readers of a text disagree, no call of it runs.
 
 use crate::lines::{LINES, LinesProtocol, MISSES_A_CALL, READS_MORE, READS_OTHER_ARGUMENTS};
 use serde_json::{Value, json};
@@ -35,7 +35,7 @@ enum Stop {
     Never,
 }
 
-/// A streamed reply that says these deltas.
+/// A streamed reply with these deltas.
 fn body(dialect: Dialect, deltas: &[&str], stop: Stop) -> Vec<u8> {
     let sse = |event: &str, data: Value| match event {
         "" => format!("data: {data}\n\n"),
@@ -215,7 +215,7 @@ const PARIS: &str = "@weather_today {\"city\": \"Paris\"}\n";
 // --- the same events as native ones ---
 
 #[test]
-fn a_block_is_a_call_with_an_explicit_seal_and_never_shown() {
+fn block_is_a_call_with_explicit_seal_and_not_shown() {
     for dialect in DIALECTS {
         let text = ["Let me", " look.\n@weather_to", "day {\"city\": \"Paris\"}\nDone", "."];
         let body = body(dialect, &text, Stop::Normally);
@@ -247,9 +247,9 @@ fn a_block_is_a_call_with_an_explicit_seal_and_never_shown() {
     }
 }
 
-/// It holds the blocks as text: beside the calls themselves they would be said twice.
+/// The provider state holds the blocks as text: sent with the calls themselves it would repeat them.
 #[test]
-fn what_the_provider_wants_back_is_not_kept_of_a_step_with_written_calls() {
+fn provider_state_is_dropped_for_steps_with_text_calls() {
     for dialect in [Dialect::OpenaiResponses, Dialect::Anthropic, Dialect::Gemini] {
         let state = |text: &str| {
             reply(dialect, options(&LINES), &body(dialect, &[text], Stop::Normally)).provider_state.is_some()
@@ -270,7 +270,7 @@ fn a_stop_without_blocks_stays_a_stop() {
 // --- what does not run ---
 
 #[test]
-fn nothing_in_thinking_runs() {
+fn calls_in_thinking_never_run() {
     let reply = decode_text(&LINES, &format!("<think>{PARIS}</think>{PARIS}"));
     assert_eq!(calls(&reply), [weather("Paris")]);
     assert_eq!(reply.thinking, PARIS);
@@ -283,7 +283,7 @@ fn nothing_in_thinking_runs() {
 }
 
 #[test]
-fn a_refused_block_is_a_call_that_says_why() {
+fn refused_block_is_a_broken_call_with_its_reason() {
     let reply = decode_text(&LINES, &format!("@weather_today oops\n@ {{}}\n{PARIS}"));
     let refused = |message: &str| BrokenCall::Refused { message: message.to_owned() };
     assert_eq!(
@@ -305,7 +305,7 @@ fn a_refused_block_is_a_call_that_says_why() {
 }
 
 #[test]
-fn a_reply_cut_inside_a_block_runs_nothing() {
+fn reply_truncated_inside_a_block_runs_no_call() {
     for dialect in DIALECTS {
         for stop in [Stop::ByLength, Stop::Never] {
             for (text, name) in [("Hm.\n@weather_today {\"city\": \"Pa", "weather_today"), ("Hm.\n@", "")] {
@@ -315,15 +315,15 @@ fn a_reply_cut_inside_a_block_runs_nothing() {
             }
         }
     }
-    // A reply that ends by itself has said all it wanted to say: its open block has no end.
+    // A reply that ends normally is complete: its open block has no end.
     let whole = decode_text(&LINES, "@weather_today {\"city\": \"Paris\"}");
     let refused = BrokenCall::Refused { message: "the line has no end".to_owned() };
     assert_eq!(calls(&whole), [broken("weather_today", refused)]);
 }
 
-/// Wherever a block of a real protocol is cut, nothing of its markup is shown.
+/// For any cut of a block of a real protocol, none of its markup is shown.
 #[test]
-fn no_torn_end_of_a_block_is_shown() {
+fn markup_of_a_truncated_block_is_not_shown() {
     for protocol in PROTOCOLS {
         let whole = replies(*protocol).remove(0);
         let before = "Let me look.\n\n";
@@ -347,7 +347,7 @@ fn no_torn_end_of_a_block_is_shown() {
 
 /// The readers are made to disagree, which the real ones must never do.
 #[test]
-fn what_two_readers_read_in_two_ways_never_runs() {
+fn calls_that_the_readers_disagree_on_never_run() {
     let rome = "@weather_today {\"city\": \"Rome\"}\n";
     for protocol in [&READS_MORE, &READS_OTHER_ARGUMENTS, &MISSES_A_CALL] {
         let reply = decode_text(protocol, &format!("{PARIS}Well.\n{rome}"));
@@ -370,7 +370,7 @@ fn what_two_readers_read_in_two_ways_never_runs() {
 }
 
 #[test]
-fn remarks_are_problems_with_their_place() {
+fn markup_findings_are_reported_with_their_position() {
     let reply = decode_text(&LINES, "One.\n#note\n");
     let [problem] = &reply.problems[..] else { panic!("{:?}", reply.problems) };
     let finding = "line 2, column 1: a line that begins with # means nothing".to_owned();
@@ -378,10 +378,10 @@ fn remarks_are_problems_with_their_place() {
     assert_eq!(problem.excerpt, "#note");
 }
 
-// --- beside everything else ---
+// --- text mode together with other features ---
 
 #[test]
-fn the_limits_hold() {
+fn text_mode_limits_are_enforced() {
     let limits = DecodeLimits { arguments_bytes_max: 24, calls_per_step_max: 2, ..DecodeLimits::default() };
     let rome = "@weather_today {\"city\": \"Rome\"}\n";
     let long = "@weather_today {\"city\": \"Llanfairpwllgwyngyll\"}\n";
@@ -395,7 +395,7 @@ fn the_limits_hold() {
 }
 
 #[test]
-fn native_calls_that_come_anyway_are_calls_and_touch_no_block() {
+fn native_calls_in_text_mode_do_not_affect_blocks() {
     let native =
         |delta: Value| format!("data: {}\n\n", json!({"choices": [{"delta": {"tool_calls": [delta]}}]}));
     let text = format!("data: {}\n\n", json!({"choices": [{"delta": {"content": PARIS}}]}));
@@ -418,7 +418,7 @@ fn native_calls_that_come_anyway_are_calls_and_touch_no_block() {
 }
 
 #[test]
-fn calls_in_other_grammars_are_still_named() {
+fn leaked_calls_of_other_formats_are_reported() {
     let hermes = "<tool_call>{\"name\": \"weather_today\", \"arguments\": {\"city\": \"Oslo\"}}</tool_call>";
     let reply = decode_text(&LINES, &format!("{PARIS}{hermes}"));
     assert_eq!(calls(&reply), [weather("Paris")]);
@@ -427,7 +427,7 @@ fn calls_in_other_grammars_are_still_named() {
 }
 
 #[test]
-fn a_reply_that_begins_again_voids_what_was_written() {
+fn restarted_reply_voids_earlier_calls() {
     let first = body(Dialect::Anthropic, &[PARIS, "@weather_today {\"city\""], Stop::Never);
     let second = body(Dialect::Anthropic, &["@weather_today {\"city\": \"Rome\"}\n"], Stop::Normally);
     let reply = reply(Dialect::Anthropic, options(&LINES), &[first, second].concat());
@@ -482,7 +482,7 @@ fn every_cut_of_every_body_gives_the_same_events() {
                 let cut = events(dialect, options(protocol), pieces);
                 assert_eq!(cut, whole, "{} in {dialect}, cut {how}: {text}", protocol.name());
             };
-            // Every cut of one dialect, a spread of them in the others: the scanner behind is the same.
+            // Every cut of one dialect, a selection of them in the others: the scanner is the same.
             let step = if dialect == Dialect::OpenaiChat { 7 } else { 97 };
             for at in (0..=body.len()).step_by(step) {
                 check(&[&body[..at], &body[at..]], &at.to_string());

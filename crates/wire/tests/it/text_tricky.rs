@@ -1,5 +1,5 @@
-//! The thirty inputs on which other implementations of the VCP protocol differ: one answer each, as
-//! `docs/text-protocol.md` says.
+//! The thirty inputs on which other implementations of the VCP protocol differ: one answer each, as in
+//! `docs/text-protocol.md`.
 
 use crate::text::{ReadResult, agree, tools};
 use std::fmt::Write;
@@ -178,7 +178,7 @@ fn answer(read: &ReadResult) -> String {
 }
 
 #[test]
-fn each_has_the_answer_that_the_document_gives() {
+fn tricky_inputs_match_the_documented_answers() {
     let vcp = protocol("vcp").expect("vcp is a protocol");
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/text-protocol.md");
     let page = std::fs::read_to_string(page).expect("the document is in the repository");
@@ -187,7 +187,7 @@ fn each_has_the_answer_that_the_document_gives() {
         let read = agree(vcp, &tools(), input);
         assert_eq!(answer(&read), expected, "input {number}");
         let shown = if SHOWN.contains(&number) { input } else { "" };
-        // Behind a block that lost its end something of its value may be left over, but no marker.
+        // After a block without its end a part of a value may be left as text, but no marker.
         let no_marker = !read.text.contains(['<', '「']);
         assert!(read.text == shown || (number == 13 && no_marker), "input {number} shows {:?}", read.text);
         let input = input.replace('\n', "⏎");

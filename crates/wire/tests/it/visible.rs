@@ -26,7 +26,7 @@ fn vectors() -> Vectors {
 }
 
 #[test]
-fn each_text_is_shown_as_the_table_says() {
+fn escaped_text_matches_the_vectors() {
     for Case { about, text, value, prose, exact } in vectors().cases {
         let value = value.unwrap_or_else(|| text.clone());
         assert_eq!(visible::escape(&text), value, "{about}");
@@ -36,7 +36,7 @@ fn each_text_is_shown_as_the_table_says() {
 }
 
 #[test]
-fn all_of_unicode_is_hidden_or_not_as_the_table_says() {
+fn hidden_characters_match_the_table() {
     let code = |hex: &String| u32::from_str_radix(hex, 16).unwrap();
     let ranges: Vec<_> = vectors().hidden.iter().map(|(first, last)| code(first)..=code(last)).collect();
     for char in '\0'..=char::MAX {
@@ -45,9 +45,9 @@ fn all_of_unicode_is_hidden_or_not_as_the_table_says() {
     }
 }
 
-/// A literal escape and the character that it stands for are told apart wherever no JSON does it.
+/// A literal escape and the character that it denotes are distinguished outside of JSON, too.
 #[test]
-fn what_only_looks_like_an_escape_has_its_backslash_doubled() {
+fn literal_escapes_get_a_doubled_backslash() {
     for (text, shown) in [
         ("a\u{202e}b", "a\\u202eb"),
         ("a\\u202eb", "a\\\\u202eb"),
@@ -63,7 +63,7 @@ fn what_only_looks_like_an_escape_has_its_backslash_doubled() {
 
 /// A model's text comes in pieces that end anywhere.
 #[test]
-fn what_may_belong_to_a_neighboring_piece_stays() {
+fn escape_piece_leaves_joiners_at_piece_edges() {
     for (piece, shown) in [
         ("👩\u{200d}", "👩\u{200d}"),
         ("\u{200d}💻", "\u{200d}💻"),
@@ -76,7 +76,7 @@ fn what_may_belong_to_a_neighboring_piece_stays() {
 }
 
 #[test]
-fn a_value_reads_back() {
+fn escaped_json_value_reads_back() {
     let value = json!({"when": "\u{202e}2026-11-24", "n\u{200b}": ["\u{e0041}", "\\u202e", 1.5]});
     let text = visible::json(&value);
     let expected = r#"{"when":"\u202e2026-11-24","n\u200b":["\udb40\udc41","\\u202e",1.5]}"#;
@@ -126,7 +126,7 @@ fn read_back(shown: &str) -> String {
 
 proptest! {
     #[test]
-    fn nothing_hidden_is_left_and_twice_is_once(text in text()) {
+    fn escape_leaves_no_hidden_character_and_is_idempotent(text in text()) {
         for shown in [visible::escape(&text), visible::escape_once(&text)] {
             let mut chars = shown.chars().peekable();
             while let Some(char) = chars.next() {
@@ -144,12 +144,12 @@ proptest! {
     }
 
     #[test]
-    fn no_two_texts_look_the_same(text in text()) {
+    fn escape_once_is_injective(text in text()) {
         prop_assert_eq!(read_back(&visible::escape_once(&text)), text);
     }
 
     #[test]
-    fn a_json_text_stays_the_same_value(text in text()) {
+    fn escaped_json_text_is_the_same_value(text in text()) {
         let value = json!({text.clone(): [text]});
         for text in [visible::json(&value), visible::pretty_json(&value)] {
             prop_assert_eq!(&serde_json::from_str::<Value>(&text).unwrap(), &value);

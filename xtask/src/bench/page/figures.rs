@@ -73,7 +73,7 @@ const GOALS: [PageGoals; 4] = [
     },
 ];
 
-/// For the terminal: everything that a row says.
+/// Line for the terminal, with all figures of a row.
 pub(crate) fn line(row: &Value) -> String {
     let text = |name: &str| row[name].as_str().unwrap_or_default();
     let figures: Vec<_> = row
@@ -103,12 +103,12 @@ impl PageRows {
         all.filter(|subject| seen.insert(*subject)).collect()
     }
 
-    /// Of the processors' time while the most disturbed row was measured.
+    /// Share of processor time stolen by the hypervisor in the most disturbed row, in percent.
     fn stolen_percent(&self) -> Option<f64> {
         self.0.iter().filter_map(|row| row["stolen_percent"].as_f64()).reduce(f64::max)
     }
 
-    /// In percent of all frames.
+    /// Share of slow frames, in percent of all frames.
     fn slow_frames(&self, subject: &str, scenario: &str) -> f64 {
         let of = |name| self.figure(subject, scenario, name);
         of("frames_over_25") / of("frames") * 100.0
@@ -285,7 +285,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn rows_become_goals_and_a_table_and_peers_are_beaten_or_not() {
+    fn rows_become_a_table_and_goals_compared_with_peers() {
         let s1 = |subject: &str, script: f64, long: u32, slow: u32| {
             json!({"subject": subject, "scenario": "s1", "script_s": script, "task_s": 9.0, "long_tasks": long, "long_max_ms": 80,
                    "frames": 1000, "frame_p95_ms": 16.8, "frame_p99_ms": 16.9, "frames_over_25": slow, "lag_p50_ms": 9.0,

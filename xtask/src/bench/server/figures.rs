@@ -15,7 +15,7 @@ pub(crate) const OWN_API: &str = "throughline-turns";
 pub(crate) struct ServerRows(pub(crate) Vec<Value>);
 
 impl ServerRows {
-    /// In the middle of all rows of a target and scenario; NaN, if there is none.
+    /// Median over all rows of a target and scenario; NaN without rows.
     fn median(&self, target: &str, scenario: &str, figure: impl Fn(&Value) -> Option<f64>) -> f64 {
         let here = self.0.iter().filter(|row| row["target"] == target && row["scen"] == scenario);
         let mut all: Vec<f64> = here.filter_map(figure).collect();
@@ -30,7 +30,7 @@ impl ServerRows {
         self.median(target, scenario, |row| row[name].as_f64())
     }
 
-    /// Milliseconds until the first token; `at` 0 = p50, 1 = p99.
+    /// Time until the first token, in milliseconds; `at` 0 = p50, 1 = p99.
     fn first_token(&self, target: &str, at: usize) -> f64 {
         self.median(target, "s1.ttft", |row| Some(row["ttft_us"][at].as_f64()? / 1e3))
     }

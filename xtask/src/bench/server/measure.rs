@@ -46,13 +46,13 @@ impl BenchUpstream {
 
 impl Drop for BenchUpstream {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// One run of the load generator, on the second processor.
+/// Runs the load generator once, on the second processor.
 fn load(
     setup: &BenchSetup,
     subject: &BenchServer,
@@ -77,7 +77,7 @@ fn load(
     }
 }
 
-/// Everything, as rows of the same form as those of `scripts/part2.py`.
+/// Runs all measurements; rows have the form of those of `scripts/part2.py`.
 pub(crate) fn measure_all(
     setup: &BenchSetup,
     subject: &BenchServer,
@@ -132,7 +132,7 @@ fn fsyncs(setup: &BenchSetup, subject: &BenchServer, running: &RunningBenchServe
     )
 }
 
-/// Time of one fsync behind a small write, in the middle of many.
+/// Median time of an fsync after a small write, in milliseconds.
 fn fsync_ms(folder: &Path) -> Result<f64> {
     let path = folder.join("fsync");
     let mut file = fs::File::create(&path)?;
@@ -148,7 +148,7 @@ fn fsync_ms(folder: &Path) -> Result<f64> {
     Ok(times[times.len() / 2])
 }
 
-/// Streams that wait: viewers of a turn that asks a person.
+/// Measures idle streams: viewers of a turn with an open question.
 fn idle(subject: &BenchServer, running: &RunningBenchServer<'_>, n: usize) -> Result<Value> {
     let body = json!({
         "agent": "asking", "model": "tool-0-1-1-1-1-bench_noop", "input": [{"type": "text", "text": "go"}],
@@ -173,7 +173,7 @@ fn idle(subject: &BenchServer, running: &RunningBenchServer<'_>, n: usize) -> Re
     Ok(json!({ "streams": n, "kib_a_stream": kib }))
 }
 
-/// From the start of the process to taking turns, with so many turns in the store, after it was killed.
+/// Measures a restart after a kill, until the server accepts turns, with `turns` turns in the store.
 fn restart(setup: &BenchSetup, subject: &BenchServer, turns: usize) -> Result<Value> {
     let running = subject.start()?;
     const AT_ONCE: usize = 50;

@@ -1,4 +1,4 @@
-//! Where the server is measured: a copy of the shared bench, built, with those peers that can be installed.
+//! Setup of the server benchmark: a copy of the shared bench, built, with the peers that can be installed.
 
 use crate::fault::fault;
 use crate::program::ExternalProgram;
@@ -30,7 +30,7 @@ pub(crate) enum PeerSelection {
 }
 
 impl BenchSetup {
-    /// Makes the copy, builds and installs. `None`: there is no shared bench.
+    /// Makes the copy, builds and installs. `None`: the shared bench is missing.
     pub(crate) fn prepare(peers: PeerSelection) -> Result<Option<Self>> {
         let Some(shared) = repository::vectors().map(|vectors| vectors.join("bench")) else {
             println!("skipped: THROUGHLINE_VECTORS is not set");
@@ -128,7 +128,7 @@ fn python() -> ExternalProgram {
 
 fn build(folder: &Path) -> Result<PathBuf> {
     for program in PROGRAMS {
-        // Each alone, as its README says: together they would unify features and measure something else.
+        // Each alone, as its README requires: together they would unify features and measure something else.
         ExternalProgram::cargo()
             .args(["build", "--release", "--quiet", "--package", program])
             .inside(folder)
@@ -138,7 +138,7 @@ fn build(folder: &Path) -> Result<PathBuf> {
     Ok(folder.join("target/release"))
 }
 
-/// Where cargo builds this workspace.
+/// Target folder of this workspace.
 fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| repository::root().join("target"), PathBuf::from)
 }
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_leaves_what_was_built_and_keeps_what_was_installed() {
+    fn copy_skips_build_output_and_keeps_installed_packages() {
         let root = std::env::temp_dir().join(format!("throughline-xtask-copy-{}", std::process::id()));
         let (from, to) = (root.join("from"), root.join("to"));
         for file in ["a.py", "js/b.mjs", "target/release/x", "js/node_modules/y"] {

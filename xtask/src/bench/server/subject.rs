@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 /// Time limit for a server to start or stop.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Where the log is.
+/// Storage of the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LogPlacement {
-    /// In the store, on a disk.
+    /// The store, on a disk.
     Disk,
-    /// In the store, on a file system in memory: everything is done, and waiting for the disk takes no time.
+    /// The store, on a file system in memory: the same work, without waiting for the disk.
     NoWait,
-    /// In memory only: nothing survives. What the log costs is the difference.
+    /// Memory only, without durability. The difference is the cost of the log.
     Memory,
 }
 
@@ -63,7 +63,7 @@ impl BenchServer {
         [self.binary.display().to_string(), "serve".into(), "--config".into(), file.display().to_string()]
     }
 
-    /// An entry of `targets.local.json`, asked through the OpenAI-compatible surface, as the peers are.
+    /// An entry of `targets.local.json` for the OpenAI-compatible API, which the peers have, too.
     pub(crate) fn target(&self) -> Value {
         let environment: serde_json::Map<String, Value> =
             self.environment().into_iter().map(|(name, value)| (name.to_owned(), value.into())).collect();
@@ -74,7 +74,7 @@ impl BenchServer {
         })
     }
 
-    /// The same server asked through its own API.
+    /// An entry for the native API of the same server.
     pub(crate) fn own_target(&self) -> Value {
         let mut target = self.target();
         target["url"] = "http://127.0.0.1:{port}/v1/turns".into();
@@ -159,7 +159,7 @@ impl BenchServer {
 pub(crate) struct RunningBenchServer<'a> {
     child: Child,
     subject: &'a BenchServer,
-    /// From its start until it took turns.
+    /// Time from its start until it accepted turns.
     pub(crate) ready_after: Duration,
 }
 
@@ -175,7 +175,7 @@ impl RunningBenchServer<'_> {
         line.and_then(|line| line.split_whitespace().next()?.parse().ok()).context("no VmRSS")
     }
 
-    /// As an operator stops it.
+    /// Stops the server with the signal that an operator uses.
     pub(crate) fn stop(mut self) -> Result<()> {
         let pid = self.pid().to_string();
         Command::new("kill").args(["-TERM", &pid]).status()?;
@@ -193,13 +193,13 @@ impl RunningBenchServer<'_> {
 
 impl Drop for RunningBenchServer<'_> {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The bounds of a key are lifted: one key asks for everybody here.
+/// Configuration without bounds per key: one key makes all requests here.
 fn configuration(port: u16) -> String {
     format!(
         r#"[upstreams.bench]

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 const PASSES: &str = "echo 'test result: ok. 1 passed; 0 failed; 0 ignored'";
 const FAILS: &str = "printf 'test a ... FAILED\\n\\nfailures:\\n\\n---- a stdout ----\\nthread a panicked at a.rs:1:\\nwhy\\n\\nfailures:\\n    a\\n\\ntest result: FAILED. 2 passed; 1 failed; 0 ignored\\n'; exit 101";
-/// Fails among the others, and as often again as the number says.
+/// A test that fails in the first run, and `times` more times.
 fn fails_again(times: usize) -> String {
     format!("echo run >>runs; if [ $(wc -l <runs) -le {} ]; then {FAILS}; fi; {PASSES}", times + 1)
 }
@@ -67,7 +67,7 @@ fn silent_program_is_ended_and_its_slow_test_named() {
     let script = "echo 'test b has been running for over 60 seconds'; exec sleep 3600";
     let report = check("hang", script, 0, &[], &["cli::hang hangs: it printed nothing for 1 s during b"]);
     let closing = report.failures[0].output.last().map(String::as_str).unwrap_or_default();
-    // Only there are states of threads to be had.
+    // Only Linux has the states of threads.
     let has_states = !cfg!(target_os = "linux") || closing.starts_with("thread sleep: state S");
     assert!(has_states, "{closing}");
 }

@@ -2,7 +2,7 @@
 
 /// A column of the matrix: what a client does in it.
 pub(crate) struct MatrixColumn {
-    /// As scripts and `clients/matrix/cells.json` call it.
+    /// Name of the cell in scripts and `clients/matrix/cells.json`.
     pub(crate) cell: &'static str,
     pub(crate) heading: &'static str,
 }
@@ -28,7 +28,7 @@ pub(crate) const COLUMNS: [MatrixColumn; 16] = [
 
 /// Command that starts a client.
 pub(crate) enum ClientStart {
-    /// A script in an environment of its own, with the packages of `python/<pins>.txt`.
+    /// A script in a separate environment, with the packages of `python/<pins>.txt`.
     Python { pins: &'static str, script: &'static str },
     /// A script for the Node.js of `node/`, with its packages.
     Node { script: &'static str },
@@ -43,7 +43,7 @@ pub(crate) enum ClientStart {
 pub(crate) struct MatrixClient {
     pub(crate) name: &'static str,
     pub(crate) start: ClientStart,
-    /// Told to the script as `CLIENT`, where one script serves several.
+    /// Value of `CLIENT` for the script, if one script serves several clients.
     pub(crate) variant: &'static str,
     pub(crate) cells: &'static [&'static str],
     /// Further cells, of this client alone.
@@ -206,7 +206,7 @@ impl MatrixClient {
         COLUMNS.iter().map(|column| column.cell).filter(does).collect()
     }
 
-    /// Why this cell fails, if that is expected.
+    /// Reason why this cell fails, if that is expected.
     pub(crate) fn reason(&self, cell: &str) -> Option<&'static str> {
         self.client_limits.iter().find(|(name, _)| *name == cell).map(|(_, reason)| *reason)
     }

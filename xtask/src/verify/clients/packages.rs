@@ -21,7 +21,7 @@ pub(crate) struct InstalledClient {
 /// Installs what a client needs.
 ///
 /// # Errors
-/// The outer one: a pin is wrong. The inner one: why it cannot be had on this machine.
+/// The outer error: a pin is wrong. The inner one: the reason why it is not available on this machine.
 pub(crate) fn installed(client: &MatrixClient) -> Result<std::result::Result<InstalledClient, String>> {
     let sources = repository::root().join(SOURCES);
     let node = folder("node")?;

@@ -45,7 +45,7 @@ impl ScriptedModel {
 
 impl Drop for ScriptedModel {
     fn drop(&mut self) {
-        // It may have ended by itself, which the clients have noticed.
+        // The process may have exited already, which the clients have noticed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -54,7 +54,7 @@ impl Drop for ScriptedModel {
 /// Output of a client's script: lines of JSON, and the rest.
 pub(crate) struct ClientReport {
     pub(crate) lines: Vec<Value>,
-    /// Why there are no more lines, if it did not come to its end.
+    /// Reason why the output ended early.
     pub(crate) failure: Option<String>,
 }
 
@@ -83,7 +83,7 @@ pub(crate) fn run_client(
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(errors);
-    // So that it can be ended with whatever it has started.
+    // So that it can be killed with all of its children.
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     let mut child = command.spawn().with_context(|| format!("{} could not be started", client.name))?;
@@ -95,7 +95,7 @@ pub(crate) fn run_client(
     let mut report = ClientReport { lines: Vec::new(), failure: None };
     loop {
         match lines.recv_timeout(CELL_MAX) {
-            // Whatever else a library prints is no word about a cell.
+            // Other output of a library is skipped.
             Ok(line) => report.lines.extend(serde_json::from_str::<Value>(&line)),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) => {
@@ -118,7 +118,7 @@ pub(crate) fn run_client(
 fn end_client(child: &mut Child, hangs: bool) {
     if hangs {
         let group = format!("-{}", child.id());
-        // Where there is no such command, at least the client itself ends.
+        // Without such a command, at least the client itself ends.
         let _ = ExternalProgram::new("kill").args(["-KILL", "--", &group]).succeeds();
         let _ = child.kill();
     }

@@ -11,7 +11,8 @@ const ANSWER: &str = "data: {\"id\":\"x\",\"object\":\"chat.completion.chunk\",\
     [{\"index\":0,\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 const LIMITED: &str = "{\"error\":{\"message\":\"Rate limit reached\",\"type\":\"rate_limit_error\"}}";
 
-/// It answers as OpenAI does, or that its limit is reached for ten minutes. Its threads end with the process.
+/// An upstream that answers like OpenAI, or reports a rate limit of ten minutes. Its threads end with the
+/// process.
 pub(super) struct DrainingUpstream {
     address: SocketAddr,
 }

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Longer than anything may take.
+/// Timeout of a request, longer than any should take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// A connection that is used again and again.
@@ -61,12 +61,12 @@ impl LoadClient {
         Ok(answer)
     }
 
-    /// Asks and leaves after this time, whether there is an answer or not.
+    /// Sends a request and disconnects after this time, with or without an answer.
     pub(crate) fn abandon(&self, path: &str, after: Duration) -> Result<()> {
         let mut stream = self.connect()?;
         stream.write_all(self.request_text("GET", path, None).as_bytes())?;
         stream.set_read_timeout(Some(after))?;
-        // Whatever it is, it is not waited for.
+        // The answer is not waited for.
         let _ = stream.read(&mut [0; 16]);
         Ok(())
     }
@@ -91,7 +91,7 @@ impl LoadClient {
     }
 }
 
-/// An answer, and whether the connection goes on behind it.
+/// Reads an answer; true if the connection can be reused.
 fn read_answer(stream: &mut BufReader<TcpStream>) -> Result<(LoadAnswer, bool)> {
     let first = line(stream)?;
     let status = first.split(' ').nth(1).and_then(|status| status.parse().ok());

@@ -11,16 +11,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const WORKERS: usize = 16;
-/// Samples of the resident set in all: one a second in an hour. The allocator gives memory back within seconds, so that
-/// fewer samples are mostly noise.
+/// Samples of the resident set in all: one a second in an hour. The allocator releases memory within seconds, so fewer
+/// samples would mostly be noise.
 const SAMPLES: u32 = 3_600;
-/// Lines of progress while a run lasts.
+/// Lines of progress in a run.
 const REPORTS: u32 = 10;
-/// Of the time, while caches fill.
+/// Share of the time in which caches fill.
 const WARM_UP: f64 = 0.25;
-/// Standard errors around a slope between which it is none.
+/// Number of standard errors within which a slope counts as zero.
 const ERRORS: f64 = 2.0;
-/// With a larger uncertainty of the slope, in MiB an hour, a run says nothing: a leak could hide in it.
+/// Maximum uncertainty of the slope, in MiB per hour: above it a leak could go unnoticed.
 const UNCERTAINTY_MIB_MAX: f64 = 5.0;
 
 /// The resident set at a moment.
@@ -66,7 +66,7 @@ pub(crate) fn run(serving: &ServeProcess, time: Duration) -> Result<LoadResult> 
     Ok(judge_samples(&samples, time))
 }
 
-/// One after the other what people and programs do.
+/// Runs the typical requests of people and programs in turn.
 fn run_worker(serving: &ServeProcess, worker: usize, until: Instant, turns: &AtomicU64) -> Result<()> {
     let mut client = LoadClient::new(&serving.address, &serving.key);
     let searches = [texts::RARE, texts::COMMON, texts::ABSENT, texts::CHINESE, texts::TWO_WORDS, "co"];
@@ -87,7 +87,7 @@ fn run_worker(serving: &ServeProcess, worker: usize, until: Instant, turns: &Ato
             2 => "/v1/turns?limit=20".to_owned(),
             _ => "/v1/conversations".to_owned(),
         };
-        // So many searches may wait, and these are more than people are.
+        // The number of waiting searches is limited, and these are more than people would start.
         expect(&client.get(&path)?, &[200, 503])?;
         if round.is_multiple_of(10) {
             let made = client.post("/v1/conversations", &json!({"title": question}))?;
@@ -106,8 +106,7 @@ fn expect(answer: &super::client::LoadAnswer, statuses: &[u16]) -> Result<()> {
     bail!("the load is answered {}: {}", answer.status, String::from_utf8_lossy(&answer.body))
 }
 
-/// Linux says it; elsewhere this is not measured.
-/// The resident set of a process.
+/// Resident set of a process in MiB, on Linux; not measured elsewhere.
 pub(crate) fn resident_mib(pid: u32) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
         .context("the resident set is read from /proc, which Linux has")?;
@@ -187,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_level_set_is_told_from_one_that_rises() {
+    fn rising_resident_set_is_distinguished_from_a_level_one() {
         // Up and down by a rule, as caches do.
         let noise = |n: u32| f64::from(n * 7_919 % 13) / 10.0;
         let hour = Duration::from_secs(3_600);
         assert_eq!(judge_samples(&samples(|n| 80.0 + noise(n)), hour).fault, None);
         let rises = judge_samples(&samples(|n| 80.0 + noise(n) + f64::from(n) / 60.0), hour);
         assert_eq!(rises.fault.as_deref(), Some("the resident set rises"), "{}", rises.figure);
-        // What goes up and down too much says nothing.
+        // Samples with too much variation give no result.
         let wild = judge_samples(&samples(|n| 80.0 + 40.0 * noise(n / 24)), hour);
         assert!(wild.fault.is_some_and(|fault| fault.starts_with("inconclusive")), "{}", wild.figure);
         // What only rises while caches fill is level.

@@ -20,7 +20,7 @@ const ABANDONED_AFTER: Duration = Duration::from_millis(50);
 /// Requests of others that are measured, each time.
 const OTHERS: usize = 600;
 
-/// Every kind of search to its first page, and the slowest of all.
+/// Measures every kind of search to its first page, and the slowest of all.
 pub(crate) fn measure_kinds(serving: &ServeProcess) -> Result<LoadResult> {
     let mut client = LoadClient::new(&serving.address, &serving.key);
     let kinds = [
@@ -82,7 +82,8 @@ pub(crate) fn measure_others(serving: &ServeProcess) -> Result<LoadResult> {
                         return;
                     }
                     abandoned.fetch_add(1, Relaxed);
-                    // One that is refused at once does not begin a flood of connections: those are another matter.
+                    // A search that is refused immediately is not repeated at once, since a flood of
+                    // connections is not measured here.
                     thread::sleep(ABANDONED_AFTER);
                 }
             });
@@ -101,7 +102,7 @@ pub(crate) fn measure_others(serving: &ServeProcess) -> Result<LoadResult> {
     Ok(LoadResult { figure, fault })
 }
 
-/// The p99 of requests that are no searches, in milliseconds.
+/// The p99 of requests other than searches, in milliseconds.
 fn other_requests_p99(serving: &ServeProcess) -> Result<f64> {
     let mut client = LoadClient::new(&serving.address, &serving.key);
     let first = client.get("/v1/conversations?limit=1")?.json()?;

@@ -2,19 +2,19 @@
 
 use serde_json::{Value, json};
 
-/// In every turn.
+/// Text of every turn.
 pub(crate) const COMMON: &str = "common";
-/// In one turn of all.
+/// Text of one turn only.
 pub(crate) const RARE: &str = "needle4711";
-/// In one turn of a hundred, with a blank between two words.
+/// Text of one turn in a hundred, with a space between two words.
 pub(crate) const TWO_WORDS: &str = "violet zebra";
-/// In one turn of seven.
+/// Text of one turn in seven.
 pub(crate) const CHINESE: &str = "天氣";
-/// In none.
+/// Text of no turn.
 pub(crate) const ABSENT: &str = "qqxyzzyqq";
-/// In none, and each of its trigrams is in every long turn.
+/// Text of no turn, each of whose trigrams is in every long turn.
 pub(crate) const ABSENT_OF_COMMON: &str = "the common answers of the common";
-/// In none, and shorter than a trigram.
+/// Text of no turn, shorter than a trigram.
 pub(crate) const ABSENT_SHORT: &str = "龘";
 
 /// Characters of a long answer.
@@ -25,7 +25,7 @@ const WORDS: [&str; 24] = [
     "rivers", "answers", "carry", "what", "falls", "on", "hills", "to", "sea", "again", "common",
 ];
 
-/// The messages of some turns, of all that there are; every `long_every`th is a long one.
+/// The messages of a range of turns; every `long_every`th is a long one.
 pub(crate) fn messages(turns: std::ops::Range<u64>, all: u64, long_every: u64) -> Value {
     let mut messages = Vec::new();
     for n in turns {

@@ -10,7 +10,7 @@ const SCHEMAS: &str = "-p throughline --test it -- tool_schemas::";
 const ARGUMENTS: &str = "-p throughline-wire --test it -- argument_names::";
 /// Servers that answer anything.
 const MCP: &str = "-p throughline-tools --test it -- mcp::";
-/// The reader of their messages by itself.
+/// Tests of the reader of MCP messages alone.
 const MCP_READER: &str = "-p throughline-tools --lib -- mcp::";
 
 pub(super) const MUTANTS: &[Mutant] = &[

@@ -15,7 +15,7 @@ pub(crate) fn close_open_markup(source: &str) -> String {
     }
     let paragraph = &source[source.rfind("\n\n").map_or(0, |at| at + 2)..];
     let open = open_marks(paragraph);
-    // A mark with nothing behind it yet would close itself.
+    // A mark at the end of the text would close itself.
     let shown = match open.last() {
         Some(mark) => source.trim_end_matches(|char| char == ' ' || mark.starts_with(char)),
         None => source,

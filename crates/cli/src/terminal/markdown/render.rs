@@ -30,7 +30,7 @@ struct MarkdownRenderer<'a, I: Iterator<Item = Event<'a>>> {
 }
 
 impl<'a, I: Iterator<Item = Event<'a>>> MarkdownRenderer<'a, I> {
-    /// The next block, or a run of text that stands without one (in tight list items).
+    /// The next block, or a run of text without one (in tight list items).
     fn block(&mut self, columns: usize) -> Vec<StyledLine> {
         let columns = columns.max(COLUMNS_MIN);
         let prose = columns.min(PROSE_COLUMNS_MAX);
@@ -295,7 +295,7 @@ fn wrap(lines: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
     lines.iter().flat_map(|line| line.wrapped(columns)).collect()
 }
 
-/// Code keeps its spaces: it is cut at the edge, not at words.
+/// Code with its spaces: it is cut at the edge, not at words.
 fn hard_wrapped(text: &str, columns: usize) -> Vec<StyledLine> {
     use unicode_segmentation::UnicodeSegmentation;
     let mut lines = vec![StyledLine::default()];

@@ -5,7 +5,7 @@ use crate::terminal::text::{StyledLine, TextStyle};
 /// Narrowest a column is squeezed to, in columns of the screen.
 const CELL_COLUMNS_MIN: usize = 4;
 
-/// Where a cell's text stands.
+/// Alignment of a cell's text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CellAlignment {
     Left,

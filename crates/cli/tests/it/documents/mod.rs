@@ -1,5 +1,5 @@
-//! The documents say what the program does: commands with their output, configurations, scenarios, limits with their
-//! defaults, flags, and the tests that they name.
+//! The documents agree with the program: commands with their output, configurations, scenarios, limits with
+//! their defaults, flags, and named tests.
 
 mod named_tests;
 mod promises;
@@ -30,7 +30,7 @@ fn documents() -> Vec<(String, String)> {
     paths.into_iter().map(|path| (read(&path), path)).map(|(text, path)| (path, text)).collect()
 }
 
-/// A fenced block: what stands behind the fence, and the lines between.
+/// A fenced block: the info string of the fence, and the lines of the block.
 struct Block<'d> {
     info: &'d str,
     text: String,
@@ -54,7 +54,7 @@ fn blocks(document: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Words of a command line; quotes are kept together, which is all that the documents need.
+/// Words of a command line; a quoted text is one word, which suffices for the documents.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, part) in line.split('"').enumerate() {
@@ -67,7 +67,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn commands_print_what_the_documents_show() {
+fn documented_commands_print_the_shown_output() {
     let mut run = 0;
     for (path, document) in documents() {
         for block in blocks(&document).into_iter().filter(|block| block.info == "console") {
@@ -88,7 +88,7 @@ fn commands_print_what_the_documents_show() {
     assert!(run >= 15, "{run} commands");
 }
 
-/// Words of a command line with single quotes, as shells read them.
+/// Words of a command line with single quotes, as shells split it.
 fn quoted_words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     for (at, part) in line.split('\'').enumerate() {
@@ -102,7 +102,7 @@ fn quoted_words(line: &str) -> Vec<String> {
 
 #[test]
 #[cfg(unix)]
-fn commands_and_plugins_of_the_page_on_tools_run_as_shown() {
+fn documented_tool_commands_and_plugins_run_as_shown() {
     let document = read("docs/tools.md");
     let folder = tempfile::tempdir().expect("a folder");
     let mut configuration = String::new();
@@ -156,7 +156,7 @@ fn commands_and_plugins_of_the_page_on_tools_run_as_shown() {
 }
 
 #[test]
-fn bodies_are_the_fixtures_they_name() {
+fn documented_bodies_match_their_fixtures() {
     let mut compared = 0;
     for (path, document) in documents() {
         for block in blocks(&document) {
@@ -172,7 +172,7 @@ fn bodies_are_the_fixtures_they_name() {
 }
 
 #[test]
-fn configurations_and_scenarios_are_accepted() {
+fn documented_configs_and_scenarios_are_accepted() {
     let (mut configurations, mut scenarios) = (0, 0);
     for (path, document) in documents() {
         for block in blocks(&document).into_iter().filter(|block| block.info.starts_with("toml")) {
@@ -252,7 +252,7 @@ const CELL_CHARS_MAX: usize = 200;
 const README_LINES_MAX: usize = 120;
 
 #[test]
-fn no_cell_is_longer_than_200_characters() {
+fn table_cells_have_at_most_200_characters() {
     let mut long = Vec::new();
     for (path, document) in documents() {
         let mut is_code = false;
@@ -273,7 +273,7 @@ fn no_cell_is_longer_than_200_characters() {
 }
 
 #[test]
-fn the_readme_is_read_in_one_sitting() {
+fn readme_length_is_limited() {
     assert!(read("README.md").lines().count() <= README_LINES_MAX);
 }
 
@@ -329,7 +329,7 @@ fn every_limit_is_documented_with_its_default() {
 }
 
 #[test]
-fn every_setting_of_the_server_and_the_store_is_documented() {
+fn server_and_store_settings_are_documented() {
     let document = read("docs/configuration.md");
     for (section, heading) in [("server", "### The server"), ("store", "### The store")] {
         let page = document.split(heading).nth(1).and_then(|rest| rest.split("\n### ").next());
@@ -351,7 +351,7 @@ fn every_setting_of_the_server_and_the_store_is_documented() {
 }
 
 #[test]
-fn known_upstreams_are_listed() {
+fn known_upstreams_are_documented() {
     let document = read("docs/configuration.md");
     for known in throughline::providers::all() {
         let row = document.lines().find(|line| line.starts_with(&format!("| `{}` |", known.name)));
@@ -363,7 +363,7 @@ fn known_upstreams_are_listed() {
 }
 
 #[test]
-fn flags_in_the_documents_exist() {
+fn documented_flags_exist() {
     let mut known = String::new();
     for subcommand in [
         "chat",
@@ -417,9 +417,9 @@ fn sources(folder: &str) -> String {
     text
 }
 
-/// A setting that nothing reads promises something that nobody does.
+/// A setting that the code never reads has no effect.
 #[test]
-fn every_setting_of_the_server_and_the_store_is_read_by_something() {
+fn server_and_store_settings_are_read_by_the_code() {
     let settings = read("crates/throughline/src/config/serving.rs");
     let readers = sources("crates/server/src") + &sources("crates/cli/src");
     let is_read = |name: &str| {

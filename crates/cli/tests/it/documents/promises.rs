@@ -4,7 +4,7 @@ use super::{read, root};
 use assert_cmd::Command;
 use throughline::config::{AppSettings, ConfigError, ConfigFile, ConfigFlags, EnvVars, resolve};
 
-/// Words for a feature, and a file that is there only if the program has it.
+/// Words for a feature, and a file that exists only if the program has the feature.
 const FEATURES: [(&[&str], &str); 14] = [
     (&["single sign-on", "sign-on", "openid", "oidc"], "crates/server/src/oidc/mod.rs"),
     (&["several users", "several people", "quotas"], "crates/cli/src/users.rs"),
@@ -44,7 +44,7 @@ fn missing_items() -> Vec<String> {
 }
 
 #[test]
-fn nothing_that_the_program_has_is_listed_as_missing() {
+fn missing_features_list_names_no_existing_feature() {
     for (_, file) in FEATURES {
         assert!(root().join(file).exists(), "{file} has another name now");
     }
@@ -63,7 +63,7 @@ fn nothing_that_the_program_has_is_listed_as_missing() {
 }
 
 #[test]
-fn the_changelog_names_every_command() {
+fn changelog_names_every_command() {
     let changelog = read("CHANGELOG.md");
     let entry = changelog.split("- **The command**: ").nth(1).and_then(|rest| rest.split("\n- ").next());
     let entry = entry.expect("an entry for the command");
@@ -82,7 +82,7 @@ fn with_agents(names: &[&str]) -> Result<AppSettings, ConfigError> {
 }
 
 #[test]
-fn the_agent_that_answers_is_the_one_that_the_page_names() {
+fn default_agent_is_chosen_as_documented() {
     let page = read("docs/configuration.md").replace('\n', " ");
     assert!(
         page.contains("`default` answers unless a request or `--agent` names another agent."),
@@ -103,7 +103,7 @@ fn platforms_row() -> Option<String> {
 
 /// A platform counts as compiled only where the check has compiled it.
 #[test]
-fn the_table_of_platforms_is_what_was_checked() {
+fn platform_table_matches_the_verification_report() {
     let page = read("docs/installing.md");
     let row = platforms_row().unwrap_or_default();
     let (compiled, _) = row.split_once("not built here").unwrap_or((&row, ""));

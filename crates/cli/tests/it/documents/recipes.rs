@@ -1,5 +1,5 @@
-//! The recipes of ARCHITECTURE.md name every place that a new event, dialect or route needs: the files that mention all of the
-//! present ones.
+//! The recipes of ARCHITECTURE.md name every file that a new event, dialect or route changes: the files that
+//! mention all of the present ones.
 
 use super::{blocks, read, root};
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ const EVENTS: [[&str; 2]; 4] = [
     ["SessionStats", "session_stats"],
     ["ToolInputReset", "tool_input_reset"],
 ];
-/// Dialects, as a variant and by name; only where they are listed, not where they are spoken.
+/// Dialects, as a variant and by name; only where they are listed, not where one is used.
 const DIALECTS: [[&str; 2]; 3] = [
     ["Dialect::Cohere", "\"cohere\""],
     ["Dialect::BedrockConverse", "bedrock-converse"],
@@ -21,7 +21,7 @@ const DIALECTS: [[&str; 2]; 3] = [
 /// Routes with names that mean nothing else. Rules of the gate are about the first part of a path.
 const ROUTES: [[&str; 2]; 3] =
     [["/v1/remembered", "v1_remembered"], ["/v1/decode", "v1_decode"], ["/v1/tickets", "v1_tickets"]];
-/// Where sources and pages are; each file has a path from the root.
+/// Folders of sources and pages; each file has a path from the root.
 const FOLDERS: [&str; 5] = ["crates", "web/client", "web/app", "docs", "xtask/src"];
 /// Folders of packages, of results, and of one file per case.
 const LEFT_OUT: [&str; 4] = ["node_modules", "target", "dist", "fixtures"];
@@ -76,7 +76,7 @@ fn unnamed(recipe: &str, files: &BTreeSet<String>) -> Vec<String> {
 }
 
 #[test]
-fn the_recipe_of_an_event_names_every_place_that_all_events_have() {
+fn event_recipe_names_every_file_that_lists_all_events() {
     let document = read("ARCHITECTURE.md");
     let files = files_with_all(&EVENTS);
     assert!(files.len() >= 12 && files.contains("crates/engine/src/fold.rs"), "{files:?}");
@@ -85,7 +85,7 @@ fn the_recipe_of_an_event_names_every_place_that_all_events_have() {
 }
 
 #[test]
-fn the_recipe_of_a_dialect_names_every_place_that_lists_them() {
+fn dialect_recipe_names_every_file_that_lists_all_dialects() {
     let document = read("ARCHITECTURE.md");
     let files = files_with_all(&DIALECTS);
     assert!(files.len() >= 8 && files.contains("crates/wire/src/dialect/mod.rs"), "{files:?}");
@@ -94,7 +94,7 @@ fn the_recipe_of_a_dialect_names_every_place_that_lists_them() {
 }
 
 #[test]
-fn the_recipe_of_a_surface_names_every_place_that_all_routes_have() {
+fn surface_recipe_names_every_file_that_lists_all_routes() {
     let document = read("ARCHITECTURE.md");
     let files = files_with_all(&ROUTES);
     assert!(files.len() >= 4 && files.contains("crates/server/src/gate/route_rules.rs"), "{files:?}");
@@ -102,15 +102,15 @@ fn the_recipe_of_a_surface_names_every_place_that_all_routes_have() {
     assert!(missing.is_empty(), "the recipe leaves out {missing:?}");
 }
 
-/// A file that was renamed is noticed, whatever it is for.
+/// A renamed file of any kind is reported.
 #[test]
-fn every_path_of_the_recipes_exists() {
+fn recipe_paths_exist() {
     let document = read("ARCHITECTURE.md");
     let recipes = recipe(&document, "a dialect", "a limit");
     let paths = recipes.split('`').skip(1).step_by(2);
     let mut checked = 0;
     for path in paths.filter(|path| path.starts_with("crates/") || path.starts_with("web/")) {
-        // `fixtures/<name>/` stands for one of many.
+        // `fixtures/<name>/` is a placeholder.
         let path = path.split('<').next().unwrap_or_default();
         assert!(root().join(path).exists(), "{path} is not there");
         checked += 1;
@@ -120,7 +120,7 @@ fn every_path_of_the_recipes_exists() {
 
 /// Else the tests above would accept anything.
 #[test]
-fn a_recipe_that_forgets_a_place_is_noticed() {
+fn file_missing_from_a_recipe_is_detected() {
     let files = BTreeSet::from(["crates/engine/src/fold.rs".to_owned(), "web/client/src/api.ts".to_owned()]);
     assert_eq!(unnamed("its part in `fold.rs` of `crates/server/src/`", &files), ["web/client/src/api.ts"]);
 }
@@ -140,10 +140,10 @@ const CHANGED: [&str; 11] = [
     "docs/events.md",
 ];
 
-/// The script finds its places; that the result builds is shown by `cargo xtask verify --only paths`.
+/// The script finds its anchors; `cargo xtask verify --only paths` shows that the result builds.
 #[cfg(unix)]
 #[test]
-fn the_contributors_script_changes_every_place_of_a_copy() {
+fn contributor_script_changes_every_listed_file() {
     let page = read("docs/paths.md");
     let script =
         blocks(&page).into_iter().find(|block| block.info == "sh contributor").expect("the script").text;

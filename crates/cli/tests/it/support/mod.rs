@@ -1,4 +1,4 @@
-//! The real binary, away from whatever configuration the person running the tests has.
+//! The real binary, isolated from the configuration of the person who runs the tests.
 
 pub mod commands;
 pub mod played;
@@ -16,13 +16,14 @@ pub fn throughline() -> (Command, tempfile::TempDir) {
     for (name, _) in std::env::vars().filter(|(name, _)| name.starts_with("THROUGHLINE_")) {
         command.env_remove(name);
     }
-    // Nor whatever was connected.
+    // Isolated from connected upstreams, too.
     command.env("THROUGHLINE_DATA", folder.path().join("data"));
     (command, folder)
 }
 
-/// A script that can be started at once. A child that another test forks at this moment has all that is open here, and what is
-/// open for writing cannot be started ("Text file busy"): another process writes it.
+/// Installs a script that can be started immediately. A child that another test forks at this moment inherits
+/// open files, and a file that is open for writing cannot be executed ("Text file busy"), so another process
+/// writes it.
 pub fn install_program(path: &Path, script: &str) {
     let text = path.with_extension("text");
     std::fs::write(&text, format!("#!/bin/sh\n{script}\n")).unwrap();

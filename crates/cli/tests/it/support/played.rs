@@ -3,7 +3,7 @@
 use serde_json::Value;
 use throughline_testkit::{FakeDialect, FakeModel, FakeUpstream, FakeUpstreamHandle};
 
-/// An upstream that plays a script, on a runtime of its own so that the test can wait for the binary.
+/// An upstream that plays a script, on a separate runtime so that the test can wait for the binary.
 pub struct Played {
     pub upstream: FakeUpstreamHandle,
     _runtime: tokio::runtime::Runtime,

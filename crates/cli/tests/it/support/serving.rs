@@ -1,4 +1,4 @@
-//! `throughline serve` as a process, and what it says.
+//! `throughline serve` as a process, and its output.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -16,7 +16,7 @@ pub fn command(folder: &Path) -> Command {
     command_of(Path::new(given.get_program()), folder)
 }
 
-/// The same of another build of the program.
+/// As `command`, with another build of the program.
 pub fn command_of(program: &Path, folder: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars()
@@ -34,7 +34,7 @@ pub fn run(folder: &Path, arguments: &[&str]) -> (bool, String, String) {
     (status.success(), text(stdout), text(stderr))
 }
 
-/// A process that should end by itself: its exit code, and what it complains of.
+/// Waits for a process that should exit: its exit code, and its standard error.
 pub fn ended(mut command: Command) -> (Option<i32>, String) {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
@@ -51,7 +51,7 @@ pub fn ended(mut command: Command) -> (Option<i32>, String) {
     (child.wait().unwrap().code(), text.expect("it ends"))
 }
 
-/// A server, and what it says line by line.
+/// A server, and its output line by line.
 pub struct Serving {
     pub child: Child,
     pub greeting: String,
@@ -64,14 +64,14 @@ impl Serving {
         Self::start_with(folder, arguments, &[])
     }
 
-    /// With these variables besides.
+    /// Starts with additional environment variables.
     pub fn start_with(folder: &Path, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut serving = command(folder);
         serving.args(["serve", "--listen", "127.0.0.1:0"]).args(arguments).envs(variables.iter().copied());
         Self::spawn(serving)
     }
 
-    /// This `throughline serve`.
+    /// Starts this `throughline serve`.
     pub fn spawn(mut serving: Command) -> Self {
         let mut child =
             serving.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -146,7 +146,7 @@ impl Serving {
     #[cfg(target_os = "linux")]
     pub fn threads(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
-        // One that has ended meanwhile has no name any more.
+        // A thread that has ended by now has no name any more.
         tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok()).collect()
     }
 
@@ -155,7 +155,8 @@ impl Serving {
         assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
     }
 
-    /// Everything that comes back for a request with these header lines, head and body, up to the end of the connection.
+    /// Sends a request with these header lines; returns the response, head and body, up to the end of the
+    /// connection.
     pub fn raw(&self, method: &str, path: &str, more: &str, body: &str) -> String {
         let mut socket = TcpStream::connect(self.address()).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -182,7 +183,7 @@ impl Serving {
         panic!("it does not say `{part}`:\n{seen}")
     }
 
-    /// Tells it to stop, and how it ended.
+    /// Stops the server; returns its exit code.
     pub fn stop(mut self) -> Option<i32> {
         self.signal("-TERM");
         let until = Instant::now() + PATIENCE;

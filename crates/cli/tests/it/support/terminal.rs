@@ -1,4 +1,4 @@
-//! A program with a terminal of its own: what it asks there, and lines typed at it.
+//! A program with a pseudo-terminal: its output, and lines typed at it.
 
 use rustix::fs::OFlags;
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// Longer than anything here takes, even on a machine that does other things.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Output so far, and the position up to which it has been waited for.
+/// Output so far, and the offset up to which it has been waited for.
 #[derive(Clone, Default)]
 struct Shown {
     text: Arc<(Mutex<String>, Condvar)>,
@@ -26,7 +26,7 @@ impl Shown {
         let text = shown.text.clone();
         std::thread::spawn(move || {
             let (mut bytes, mut piece) = (Vec::new(), [0; 4096]);
-            // Ends when nobody holds the other end any more.
+            // Ends when the other end is closed.
             while let Ok(count @ 1..) = from.read(&mut piece) {
                 bytes.extend_from_slice(&piece[..count]);
                 *text.0.lock().unwrap() = String::from_utf8_lossy(&bytes).into_owned();
@@ -78,13 +78,13 @@ impl Terminal {
         Self { child, shown: Shown::of(master.try_clone().unwrap()), master, output }
     }
 
-    /// Waits until this is on the terminal, after whatever was waited for before.
+    /// Waits until this text is on the terminal, after the text of the previous wait.
     #[track_caller]
     pub fn until(&mut self, text: &str) {
         self.shown.until(text);
     }
 
-    /// The same of standard output.
+    /// Waits until this text is on standard output.
     #[track_caller]
     pub fn until_output(&mut self, text: &str) {
         self.output.until(text);
@@ -95,7 +95,7 @@ impl Terminal {
         self.master.write_all(format!("{text}\n").as_bytes()).unwrap();
     }
 
-    /// Ends the program at once, without a chance to finish anything.
+    /// Kills the program, without a chance to finish anything.
     pub fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();

@@ -1,4 +1,4 @@
-//! Going on in another way from any turn, or any event of one.
+//! Forks of a conversation, at any turn or at any event of a turn.
 
 use super::transfer::{import_conversation, portable_turn};
 use super::tree::branch_path;
@@ -75,7 +75,7 @@ async fn fork(
         } else {
             turn.close(cut_at.map(EventSeq));
         }
-        // The copy was cut itself, so what follows stands behind all of it.
+        // The copy was cut itself, so the next turn continues after the whole copy.
         parent = Some(TurnParent::after_turn(turn_id));
         portable.turns.push(turn);
     }

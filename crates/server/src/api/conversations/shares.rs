@@ -1,8 +1,9 @@
-//! Links that show a conversation to others: made, listed and revoked by its user, read by whoever has one.
+//! Links that show a conversation to others: created, listed and revoked by its user, read by anyone who has
+//! the link.
 //!
-//! A link is `/s/<id>#<secret>`. Browsers do not send what stands behind `#`, so the secret is in no log of a server or a
-//! proxy; the page sends it in the body of a request. What a link shows is one branch up to the turn that was the last one
-//! when the link was made, and the files in it: turns that have ended do not change.
+//! A link is `/s/<id>#<secret>`. Browsers do not send the fragment after `#`, so the secret is in no log of a
+//! server or a proxy; the page sends it in the body of a request. A link shows one branch up to the turn that
+//! was the last one when the link was created, with its files: turns that have ended do not change.
 
 use super::tree::{BranchMessage, branch_messages, branch_path};
 use super::{find_conversation, now_ms};
@@ -32,13 +33,13 @@ use utoipa_axum::routes;
 const SHARE_PATH: &str = "/s";
 /// Bytes of an id; it is no secret.
 const ID_BYTES: usize = 16;
-/// Bytes of a secret. So much cannot be guessed, so it needs no slow hash.
+/// Bytes of a secret. A secret of this length cannot be guessed, so it needs no slow hash.
 const SECRET_BYTES: usize = 32;
 /// Context of the hash: another use of the same bytes has another hash.
 const HASH_CONTEXT: &str = "throughline 2026-11-25 secret of a link to a conversation";
 /// An id or a secret that is longer than any of ours is not looked at further.
 const PART_BYTES_MAX: usize = 128;
-/// Most messages of one answer, and how many without a wish.
+/// Maximum and default number of messages in one response.
 const MESSAGES_MAX: u32 = 200;
 const MESSAGES_DEFAULT: u32 = 50;
 
@@ -62,7 +63,8 @@ impl SharedReads {
         Self(RateLimiter::keyed(Quota::per_minute(per_minute)))
     }
 
-    /// Counts a reading. Only links that exist are counted, so that they are no more than there are links.
+    /// Counts a request to a link. Only existing links are counted, so that the number of counters is
+    /// bounded.
     fn check(&self, share: &ShareRow) -> Result<(), ApiError> {
         let Err(retry_at) = self.0.check_key(&share.id) else { return Ok(()) };
         let now = governor::clock::Clock::now(&governor::clock::DefaultClock::default());
@@ -365,7 +367,8 @@ async fn download_shared(
     files::content_response(&state, &row, &headers).await
 }
 
-/// The link of this secret, counted as read. Whether it is unknown, revoked or expired is nobody's business.
+/// The link with this secret, counted as read. The error is the same for an unknown, a revoked and an expired
+/// one.
 async fn find_share(state: &AppState, id: &str, secret: &str) -> Result<ShareRow, ApiError> {
     let is_possible = |part: &str| !part.is_empty() && part.len() <= PART_BYTES_MAX;
     let row = if is_possible(id) && is_possible(secret) { state.catalog.share(id).await? } else { None };
@@ -381,7 +384,7 @@ fn no_link() -> ApiError {
         .remedy("ask whoever sent it for a new one")
 }
 
-/// The branch that a link shows; gone if its conversation is deleted.
+/// The branch that a link shows; 404 if its conversation was deleted.
 async fn shared_path(state: &AppState, share: &ShareRow) -> Result<Vec<(String, Option<u64>)>, ApiError> {
     branch_path(state, &share.user, &share.conversation_id, &share.leaf_id)
         .await

@@ -30,16 +30,16 @@ use utoipa_axum::routes;
 
 /// Memory for each byte of an import: its text, its events and its rows.
 const IMPORT_PER_BYTE: u64 = 3;
-/// Memory for each byte of its largest turn, since only one is worked on at a time: its events, its message, what the model is told,
-/// and what is written of each.
+/// Memory for each byte of the largest turn, since turns are processed one at a time: its events, its
+/// message, its history, and the stored form of each.
 const IMPORT_PER_BYTE_OF_TURN: u64 = 5;
-/// Memory for each tree unit of a turn in it: in the event that is read, its message, and what the model is told of it.
+/// Memory for each tree unit of a turn: for the parsed event, its message, and its history.
 const IMPORT_PER_UNIT: u64 = 400;
 
 /// Files that pictures are looked up among, newest first.
 const LINKED_FILES_MAX: usize = 2_000;
 
-/// Export of one conversation, and `/v1/conversations/import`.
+/// `/v1/conversations/{conversation_id}/export` and `/v1/conversations/import`.
 pub(super) fn routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new().routes(routes!(export)).routes(routes!(import))
 }
@@ -198,7 +198,7 @@ async fn import(
     // The gate bounds it, as every upload.
     let body = SpooledText::of_body(&state, body, u64::MAX).await?.unwrap_or_default();
     let memory = extensions.get::<RequestMemory>().cloned();
-    // Told by its first line, whatever the sender calls the file.
+    // Detected from the first line, regardless of the file name.
     let content_type =
         headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_jsonl = content_type.contains("jsonl")
@@ -225,14 +225,15 @@ async fn import(
     })?;
     let format = if is_jsonl { ImportFormat::JsonLines } else { ImportFormat::Messages };
     let importing = async move {
-        // A large one takes long, and nobody else waits for it.
+        // A large import takes long, so it runs on a blocking thread.
         let parse = move || portable::parse_conversation(&text, format, now_ms(), units_max);
         let parsed = spawn_blocking(parse).await.map_err(ApiError::internal)?;
         let imported = import_conversation(&state, &principal, parsed.map_err(line_error)?).await;
         drop(memory);
         imported
     };
-    // Goes on if its client leaves: what works on it would not stop, and needs the memory until its end.
+    // Continues if its client disconnects: the blocking work cannot be stopped, and needs the memory until
+    // its end.
     tokio::spawn(importing).await.map_err(ApiError::internal)?
 }
 

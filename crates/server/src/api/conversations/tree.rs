@@ -15,7 +15,7 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-/// Most messages of one answer, and how many without a wish.
+/// Maximum and default number of messages in one response.
 const MESSAGES_MAX: u32 = 200;
 const MESSAGES_DEFAULT: u32 = 50;
 
@@ -136,7 +136,7 @@ async fn list_messages(
     if let Some(around) = &query.around
         && !path.iter().any(|(turn, _)| turn == around)
     {
-        // A turn of another conversation is none of this one.
+        // 404 for a turn of another conversation.
         branch_path(&state, user, &id, around).await?;
         leaf = newest_leaf(state.catalog.tree(user, &id).await?, around);
         path = branch_path(&state, user, &id, &leaf).await?;
@@ -153,7 +153,7 @@ async fn list_messages(
         let start = position(after, "after")? + 1;
         (start, len.min(start + limit))
     } else if let Some(around) = &query.around {
-        // As many as wanted, if the branch has them, wherever the turn stands.
+        // As many as requested, if the branch has them, at any position of the turn.
         let start = position(around, "around")?.saturating_sub(limit / 2).min(len.saturating_sub(limit));
         (start, len.min(start + limit))
     } else {
@@ -182,7 +182,8 @@ pub(super) async fn branch_messages(
     Ok(messages)
 }
 
-/// Where one comes to from a turn by always taking the newest turn that continues all of the one before.
+/// The end of the newest branch from a turn: at each step the newest turn that continues all of the previous
+/// one.
 fn newest_leaf(tree: Vec<TurnSummary>, from: &str) -> String {
     // Oldest first, so that the newest one stays.
     let next: HashMap<String, String> = tree

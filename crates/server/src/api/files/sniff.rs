@@ -1,7 +1,7 @@
 //! Detection of a file's type from its content. Signatures: the MIME Sniffing Standard §6 (mimesniff.spec.whatwg.org),
 //! and the formats' own for types that it does not name.
 
-/// Of what nobody knows.
+/// Media type of unknown content.
 pub(super) const OCTETS: &str = "application/octet-stream";
 /// Bytes at the beginning that are looked at: the longest signature.
 const HEAD_BYTES: usize = 64;
@@ -16,9 +16,9 @@ pub(super) struct TypeSniffer {
 /// Validity of the text so far as UTF-8.
 #[derive(Debug)]
 enum Utf8State {
-    /// Yes, but for the beginning of a character that is not all there.
+    /// Valid so far, except for an incomplete character at the end.
     Valid(Vec<u8>),
-    /// No.
+    /// Not UTF-8.
     Invalid,
 }
 
@@ -58,7 +58,7 @@ impl TypeSniffer {
             (Some(declared), Some(detected)) if is_alias(declared, detected) => Ok(declared.to_owned()),
             (Some(_), Some(detected)) => Err(detected),
             (Some(declared), None) if is_textual(declared) && !is_text => Err("no text in UTF-8"),
-            // A picture that begins like no picture is none.
+            // A declared picture without the signature of one is not accepted as a picture.
             (Some(declared), None) if has_signature(declared) => {
                 if is_text {
                     Err("text")
@@ -104,7 +104,7 @@ fn signature(head: &[u8]) -> Option<&'static str> {
             () => "video/mp4",
         });
     }
-    // Two letters are in the beginning of texts too: a bitmap has four zeros behind its size.
+    // Texts may begin with these two letters too: in a bitmap four zeros follow the size.
     let detected = SIGNATURES.iter().find(|(_, bytes)| at(0, bytes)).map(|(name, _)| *name);
     detected.filter(|name| *name != "image/bmp" || at(6, &[0; 4]))
 }
@@ -170,7 +170,7 @@ fn is_type(declared: &str) -> bool {
     declared.split_once('/').is_some_and(|(kind, sub)| is_name(kind) && is_name(sub))
 }
 
-/// For a file without a name.
+/// File extension for a file without a name.
 pub(super) fn extension(media_type: &str) -> &'static str {
     match media_type {
         "image/png" => "png",
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_content_says_what_it_is_and_the_declaration_has_to_agree() {
+    fn detected_type_must_match_the_declared_type() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".as_slice();
         let table: &[(&[u8], &str, Result<&str, &str>)] = &[
             (png, "", Ok("image/png")),

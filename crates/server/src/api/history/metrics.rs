@@ -327,7 +327,7 @@ fn count_of(number: Option<i64>) -> u64 {
     number.and_then(|number| u64::try_from(number).ok()).unwrap_or_default()
 }
 
-/// True for a call that ended badly by itself: not one that a person or a rule refused or stopped.
+/// True for a failed call: not one that a person or a rule denied or stopped.
 fn is_failed(status: &str) -> bool {
     matches!(status, "error" | "timed_out" | "unknown")
 }

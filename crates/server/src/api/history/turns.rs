@@ -1,4 +1,4 @@
-//! The history of turns: what was asked, who answered, and how it went.
+//! The history of turns: input, agent and model, and how each ended.
 
 use super::CountInfo;
 use crate::api::page::{ListPage, PageQuery};

@@ -1,5 +1,5 @@
-//! Connecting an upstream while the server runs: one that is known by name, with its key; or an address of one's own, by
-//! whoever sits at this machine. What is connected was asked first, and answered.
+//! Connects an upstream while the server runs: a built-in provider with its key, or a custom address if the
+//! client is on this machine. The upstream is tested before it is saved.
 
 use super::{ModelFactsSchema, UpstreamInfo, key_state, known_facts, upstream_info};
 use crate::api::agents;
@@ -33,9 +33,9 @@ use utoipa_axum::routes;
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout for a model's first token. A local model may have to be loaded first.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(45);
-/// Timeout for a local server to list its models. Where nothing listens, the answer comes at once.
+/// Timeout for a local server to list its models. A closed port refuses immediately.
 const LOCAL_TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest name of an upstream of one's own.
+/// Maximum length of a custom upstream's name.
 const NAME_BYTES_MAX: usize = 64;
 /// Headers that a local proxy adds for a remote client.
 const FORWARDED_HEADERS: [&str; 4] = ["forwarded", "x-forwarded-for", "x-real-ip", "via"];
@@ -138,7 +138,7 @@ impl From<UpstreamKeysError> for ApiError {
     fn from(error: UpstreamKeysError) -> Self {
         match error {
             UpstreamKeysError::Task(error) => Self::internal(error),
-            // Paths and the words of the configuration are for whoever runs it, which is who asks here.
+            // The error contains paths and settings, which the administrator who sends this request may see.
             error => Self::conflict("configuration", error.to_string()).remedy("mend it, then connect"),
         }
     }
@@ -234,7 +234,7 @@ async fn connect(
 
     let changing = connections.lock_changes().await;
     connections.store(&name, connection.clone()).await?;
-    // The layers may have changed while it was asked.
+    // The configuration may have been reloaded during the test.
     let upstream = resolve_upstream(connections, &name, &connection).await?;
     state.app.set_upstream(upstream.clone())?;
     drop(changing);
@@ -273,7 +273,7 @@ async fn delete_key(
     if connections.remove(&name).await?.is_none() {
         return Err(ApiError::not_found("stored key of an upstream", &name));
     }
-    // Configuration and environment may have it all the same.
+    // Configuration and environment may still have it.
     match connections.upstream(&name, None).await? {
         Some(upstream) => state.app.set_upstream(upstream)?,
         None => state.app.remove_upstream(&name),
@@ -304,7 +304,7 @@ impl ConnectPlan {
                     .remedy("copy it once more, and nothing around it"));
             }
             Some(Ok(key)) => {
-                // Before anything is done with it that could say it.
+                // Registered before any use that could log or return it.
                 connections.redact_secret(key.reveal());
                 Some(key)
             }
@@ -370,7 +370,7 @@ async fn resolve_upstream(
 async fn probe_upstream(upstream: &Upstream, model: Option<&str>) -> Result<Vec<String>, ApiError> {
     let models = match upstream.models(LIST_TIMEOUT).await {
         Ok(models) => models,
-        // Whoever names a model does not need a list.
+        // A list is not needed if the request names a model.
         Err(error) if error.failure == ProbeFailure::NotListed && model.is_some() => Vec::new(),
         Err(error) => return Err(probe_error(upstream, &error)),
     };
@@ -480,7 +480,8 @@ async fn custom_address(
         },
         None => Vec::new(),
     };
-    // Models of one's own are on this machine and in this network; what else is not public is nobody's model.
+    // A custom upstream is on this machine or in its network; other addresses that are not public are
+    // refused.
     let is_own = |what: &str| matches!(what, "loopback" | "private");
     match addresses.iter().find_map(|address| non_public_reason(*address).filter(|what| !is_own(what))) {
         Some(what) => Err(refuse(format!("nothing is asked there: the address is {what}"))),
@@ -510,7 +511,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_peer_decides_and_no_header_can_say_that_it_is_here() {
+    async fn local_caller_is_decided_by_peer_address_not_headers() {
         let (here, lan, far) = ([127, 0, 0, 1], [192, 168, 1, 5], [203, 0, 113, 7]);
         check(here, here, None, true).await;
         check(far, lan, None, false).await;

@@ -30,13 +30,13 @@ use utoipa_axum::routes;
 
 /// Time limit for an upstream to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
-/// Silence after which a comment says that the measurement goes on.
+/// Silence after which a keep-alive comment is sent during a measurement.
 const HEARTBEAT: Duration = Duration::from_secs(10);
 /// Fewest and most tokens of each reply.
 const TOKENS_RANGE: std::ops::RangeInclusive<u32> = 16..=32_768;
 /// Longest name of a model, in bytes.
 const MODEL_BYTES_MAX: usize = 256;
-/// So many models are named when one has to be chosen.
+/// Maximum number of models named in the error that asks to choose one.
 const NAMED_MODELS_MAX: usize = 8;
 
 pub(super) fn routes() -> OpenApiRouter<AppState> {
@@ -145,7 +145,7 @@ impl ProbeStream {
         let (sender, progress) = mpsc::unbounded_channel();
         let measured = async move {
             let mut announce = |step: MeasureProgress| {
-                // Nobody reads it any more: then this is dropped, too.
+                // A closed receiver means that the client has disconnected: the measurement is dropped, too.
                 let _ = sender.send(step);
             };
             match upstream.measure(&model, options, &mut announce).await {

@@ -3,10 +3,10 @@
 use axum::extract::ws::CloseFrame;
 use tokio_tungstenite::tungstenite::Error;
 
-/// Why a WebSocket is closed.
+/// Reason for which a WebSocket is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CloseReason {
-    /// The server stops. The client comes back with the numbers that it has.
+    /// The server stops. The client reconnects with its cursors.
     Stopping,
     /// Invalid frames, or frames of an unsupported kind.
     Protocol,
@@ -18,7 +18,7 @@ pub(super) enum CloseReason {
     TooLarge,
     /// The key is no longer valid.
     Unauthenticated,
-    /// It does not take what it is sent.
+    /// The client does not read what it is sent.
     TooSlow,
 }
 

@@ -50,7 +50,7 @@ async fn connect(
         .max_frame_size(state.limits.socket_frame_bytes_max as usize)
         .max_message_size(state.limits.socket_message_bytes_max as usize)
         .read_buffer_size(READ_BUFFER_BYTES)
-        // Each event goes out by itself and at once, however large it is: the next one waits until it has gone.
+        // Each event is flushed immediately, at any size: the next one waits until it has been written.
         .write_buffer_size(0)
         .protocols([PROTOCOL]);
     if other && upgrade.selected_protocol().is_none() {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use throughline::{AssistantMessage, ClientToolSpec};
 use throughline_engine::suggest_names;
 
-/// All operations.
+/// Names of all operations.
 const OP_NAMES: [&str; 11] = [
     "start",
     "subscribe",
@@ -41,12 +41,12 @@ pub(super) enum ClientOp {
     Ping,
 }
 
-/// An operation, and the client's own word for it, which is in the answer.
+/// An operation, with the client's id for it, which the answer repeats.
 #[derive(Debug)]
 pub(super) struct OpRequest {
     pub reference: Option<Value>,
     pub op: Result<ClientOp, ApiError>,
-    /// The same as a request over HTTP, if it is a command to a turn: its owner may be another server.
+    /// The equivalent HTTP request, if it is a command to a turn: its owner may be another server.
     pub command: Option<CommandRequest>,
 }
 
@@ -59,7 +59,7 @@ pub(super) struct CommandRequest {
     pub body: String,
 }
 
-/// True for ids as the server makes them: they stand in a path as they are.
+/// True for ids in the server's format: they need no escaping in a path.
 fn is_path_segment(id: &str) -> bool {
     id.starts_with(|first: char| first.is_ascii_alphanumeric())
         && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-'))
@@ -89,10 +89,10 @@ impl CommandRequest {
 #[serde(deny_unknown_fields)]
 pub(super) struct SubscribeOp {
     pub turn_id: String,
-    /// The last event that was seen.
+    /// Number of the last event that the client has.
     #[serde(default)]
     pub after: u64,
-    /// `snapshot`: begin with the message as it is.
+    /// `snapshot`: begin with the current message.
     #[serde(default)]
     pub from: Option<crate::api::events::StartFrom>,
 }
@@ -136,7 +136,7 @@ pub(super) struct SendMessageOp {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct DeclareToolsOp {
-    /// The client's id; it may come back under it. Absent = one for this connection.
+    /// The client's id, under which it may reconnect. Absent = one for this connection.
     #[serde(default)]
     pub client_id: Option<String>,
     /// Agent that the tools are for. An agent's toggles apply to these tools as to all others.
@@ -154,17 +154,17 @@ pub(super) enum ServerMessage<'a> {
     Started(TurnStarted),
     /// A turn's events follow.
     Subscribed { turn_id: &'a str },
-    /// No more events of this turn come: they were not wanted any more, all have come, or the server stops.
+    /// No more events of this turn follow: the client unsubscribed, the turn has ended, or the server stops.
     Unsubscribed { turn_id: &'a str, last_seq: u64, ended: bool },
-    /// It was done. What came of it is in the events.
+    /// The operation succeeded. The events have its result.
     Done { status: &'a str },
-    /// A message waits for its time.
+    /// The message is queued.
     Queued { id: String },
-    /// These tools are offered from now on.
+    /// The tools are offered from now on.
     ToolsDeclared { client_id: &'a str, tools: usize },
-    /// The server is there.
+    /// Answer to a ping.
     Pong { timestamp: i64 },
-    /// It was not done.
+    /// The operation failed.
     Error(ErrorMessage),
 }
 
@@ -200,7 +200,7 @@ pub(super) fn parse_request(text: &str) -> OpRequest {
 }
 
 fn parse_op(name: &str, fields: Value) -> Result<ClientOp, ApiError> {
-    // Through text, so that what does not fit is told in the same words as over HTTP.
+    // Through text, so that errors are the same as over HTTP.
     let text = fields.to_string();
     let text = text.as_bytes();
     Ok(match name {

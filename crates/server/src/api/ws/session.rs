@@ -1,5 +1,5 @@
-//! One WebSocket: reads operations, and sends the events of the turns that it follows. One task, no queue: while the socket
-//! is full nothing is read from the log, and a client that takes nothing is closed.
+//! One WebSocket: reads operations, and sends the events of the subscribed turns. One task, no queue: while
+//! the socket is full nothing is read from the log, and a client that does not read is disconnected.
 
 use super::close_reason::CloseReason;
 use super::ops::{self, ClientOp, CommandRequest, OpRequest, ServerMessage, SnapshotMessage};
@@ -36,14 +36,14 @@ const PINGS_UNANSWERED_MAX: u32 = 2;
 /// A turn that is followed.
 struct Subscription {
     stop: CancellationToken,
-    /// Progress of the client: a client that is too far behind is disconnected.
+    /// Progress of the client: a client that lags too far is disconnected.
     meter: Arc<ViewerProgress>,
 }
 
 /// Next item of one followed turn.
 enum TurnUpdate {
     Item(ViewerItem),
-    /// Nothing more comes.
+    /// No more events follow.
     Ended {
         ended: bool,
     },
@@ -84,7 +84,7 @@ pub(super) async fn run(caller: SocketCaller, socket: WebSocket, canceller: Arc<
     };
     if let Err(Some(closing)) = session.serve(incoming).await {
         let goodbye = async {
-            // It may be gone already.
+            // The peer may have disconnected already.
             let _ = session.sink.send(Message::Close(Some(closing.frame()))).await;
             let _ = session.sink.close().await;
         };
@@ -333,7 +333,8 @@ impl SocketSession {
         self.updates.push(updates.boxed());
     }
 
-    /// This connection is a client from now on. Its calls come as the `tool_start` events of the turns that it follows.
+    /// Registers this connection as a client. Its calls arrive as `tool_start` events of the turns that it is
+    /// subscribed to.
     fn declare_tools(&mut self, tools: ops::DeclareToolsOp) -> Result<(String, usize), ApiError> {
         let count = tools.tools.len();
         if let Some(client) = &self.client
@@ -357,7 +358,7 @@ impl SocketSession {
 }
 
 impl SocketCaller {
-    /// Has another server perform a command, if that one runs the turn.
+    /// Forwards a command to the server that runs the turn, if that is another one.
     async fn forward(&self, command: &CommandRequest) -> Result<Option<PeerAnswer>, Box<ErrorMessage>> {
         let (hub, turn) = (&self.state.hub, TurnId::new(command.turn_id.as_str()));
         let forwarded = async {
@@ -441,7 +442,7 @@ fn forwarded_reply(body: &Value) -> ServerMessage<'_> {
     }
 }
 
-/// Takes offers out of their channel: what they say is in the events. Ends when there is something else to be done.
+/// Discards offers of calls: the events contain them. Ends when another branch of the select is ready.
 async fn drain_offers(client: &mut Option<ClientHandle>) {
     let Some(handle) = client else { return std::future::pending().await };
     if handle.next().await.is_none() {

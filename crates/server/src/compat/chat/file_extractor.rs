@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 /// Longest prefix of a text that may contain `;base64,`.
 const DATA_URL_HEAD_BYTES_MAX: usize = 256;
-/// Longest key that is looked at, with its quotes and the spaces behind it.
+/// Maximum length of a key that is examined, with its quotes and the spaces after it.
 const KEY_BYTES_MAX: usize = 256;
 /// Size of one chunk of content.
 const CONTENT_BYTES: usize = 64 << 10;
@@ -16,16 +16,16 @@ const CONTENT_BYTES: usize = 64 << 10;
 pub(super) enum ExtractEvent {
     /// The content of a file begins.
     Begin {
-        /// As it is declared; `application/octet-stream` of sound, whose format stands elsewhere.
+        /// Declared media type; `application/octet-stream` for sound, whose format is in another field.
         media_type: String,
     },
-    /// Some of it.
+    /// A part of the content.
     Bytes(Vec<u8>),
-    /// It is whole: [`FileExtractor::insert_reference`] says what stands in its place.
+    /// The content is complete: [`FileExtractor::insert_reference`] sets its replacement.
     End,
 }
 
-/// Why a body cannot be read.
+/// Reason why a body cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ExtractError {
     NoBase64,
@@ -44,10 +44,10 @@ pub(super) struct FileExtractor {
     /// Shorter texts stay where they are.
     extract_bytes_min: usize,
     state: ExtractState,
-    /// Of the objects and lists around: under which key they stand.
+    /// Keys of the enclosing objects and lists.
     parents: Vec<FileKey>,
     key: FileKey,
-    /// Where in `text` the text begins that is being read.
+    /// Offset in `text` of the current string.
     string_start: usize,
     content: Base64Buffer,
 }
@@ -88,7 +88,7 @@ impl FileKey {
 }
 
 impl FileExtractor {
-    /// Content of at most so many bytes stays in the text, which may have so many.
+    /// Content of at most `inline_bytes_max` bytes stays in the text, which may have `text_bytes_max` bytes.
     pub(super) fn new(inline_bytes_max: usize, text_bytes_max: usize) -> Self {
         Self {
             text: Vec::new(),
@@ -145,7 +145,7 @@ impl FileExtractor {
                     }
                     self.state = ExtractState::AfterContent;
                     if let Some(decoded) = self.content.decoded(Base64Input::Complete)? {
-                        // The end is told by the next call, which must not need another byte.
+                        // The next call reports the end without needing another byte.
                         return Ok(Some(ExtractEvent::Bytes(decoded)));
                     }
                     return Ok(self.finish_content());
@@ -176,7 +176,7 @@ impl FileExtractor {
         self.text.push(b'"');
     }
 
-    /// The next part of the body, with names in place of what was taken out.
+    /// Takes the next part of the body, with references in place of extracted content.
     pub(super) fn take_text(&mut self) -> Vec<u8> {
         let is_file = matches!(self.state, ExtractState::InString { may_be_file: true, .. });
         let string = self.text.len().checked_sub(self.string_start);
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn pictures_files_and_sound_are_taken_out_and_nothing_else_is() {
+    fn media_data_is_replaced_by_file_ids() {
         for count in [400, 401, 402, 70_000, 200_001] {
             let content = bytes(count);
             let encoded = BASE64.encode(&content);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_short_or_stands_elsewhere_stays() {
+    fn short_data_and_other_fields_are_not_extracted() {
         let long = format!("data:image/png;base64,{}", BASE64.encode(bytes(900)));
         for body in [
             json!({"image_url": {"url": "data:image/png;base64,aGk="}}),
@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_base64_or_too_much_text_is_refused() {
+    fn invalid_base64_and_oversized_text_are_rejected() {
         let refused = |body: String, max: usize| {
             let mut lifter = FileExtractor::new(30, max);
             let mut rest = body.as_bytes();

@@ -1,5 +1,6 @@
-//! The body of a chat: pictures and files in it are kept as files while they are read, so that a chat with many of them
-//! needs no more memory than its text, and a picture that comes with every request of a chat is kept once.
+//! The body of a chat: its pictures and files are stored as files while they are read, so that a chat with
+//! many of them needs no more memory than its text, and a picture that every request of a chat repeats is
+//! stored once.
 
 use super::file_extractor::{ExtractError, ExtractEvent, FileExtractor};
 use crate::error::ApiError;
@@ -23,10 +24,10 @@ const MEMORY_PER_BYTE: u64 = 7;
 /// Memory for a byte of it while the turn runs: in its history, and in the request that is sent.
 pub(super) const TURN_MEMORY_PER_BYTE: u64 = 4;
 
-/// Reads a body. What was in it as a large `data:` URL, or as sound, is an id of a file of the user's in what is given back.
+/// Reads a body. Large `data:` URLs and sound are replaced by ids of files of the user in the result.
 ///
 /// # Errors
-/// It is no JSON, its text is too large, a file cannot be kept, there is no memory for it.
+/// Invalid JSON, a text over the limit, a file that cannot be stored, or no memory in time.
 pub(super) async fn read_body(
     state: &AppState,
     principal: &Principal,
@@ -36,7 +37,7 @@ pub(super) async fn read_body(
     extract::check_json(headers)?;
     let text = extract_files(state, principal, &mut body).await?;
     let memory = extensions.get::<RequestMemory>().cloned();
-    // The gate has seen to it that there are no more values.
+    // The gate has enforced the limit of values.
     let values = text.units().anywhere().min(state.limits.json_values_max.into());
     let of_values = values.saturating_mul(JSON_VALUE_BYTES);
     let needed = text.bytes().saturating_mul(MEMORY_PER_BYTE).saturating_add(of_values);
@@ -44,7 +45,7 @@ pub(super) async fn read_body(
     if text.len() as u64 <= LARGE_BYTES {
         return extract::parse_json(&text);
     }
-    // Nobody else waits for it. It goes on if the client leaves, and has its memory as long.
+    // Parsed on a blocking thread. The work continues if the client disconnects, and retains its memory.
     let parse = move || {
         let parsed = extract::parse_json(&text);
         drop(memory);
@@ -73,7 +74,7 @@ async fn extract_files(
         {
             match extracted {
                 ExtractEvent::Begin { media_type } => {
-                    // As a new turn: what is held in reserve is for those that run.
+                    // Refused like a new turn: the reserved disk space is for running turns.
                     state.log.accepts_new_turns()?;
                     upload = Some(FileUpload::new(&state.blobs, media_type).await?)
                 }
@@ -108,10 +109,10 @@ impl FileUpload {
         Ok(Self { blob: blobs.begin().await?, media_type })
     }
 
-    /// The id of the user's file with this content: the one that there is, or a new one.
+    /// The id of the user's file with this content: an existing one, or a new one.
     async fn store(self, state: &AppState, principal: &Principal) -> Result<String, ApiError> {
         let Self { blob, media_type } = self;
-        // Held until the catalog knows the file, so that nobody collects it meanwhile.
+        // Held until the catalog has the file, so that its blob is not collected before.
         let blob = blob.finish().await?;
         let new = NewFile {
             id: new_id("file_"),

@@ -31,21 +31,21 @@ use tokio::time::{Instant, timeout_at};
 /// Sent while an answer in one piece is not there.
 const EMPTY_LINE: Bytes = Bytes::from_static(b"\n");
 
-/// Names the turn, for whoever wants to look at it through the own API.
+/// Header with the turn's id, for requests to the native API.
 const TURN_HEADER: &str = "throughline-turn-id";
 
-/// An answer that nothing has been sent of.
+/// An answer of which nothing has been sent.
 pub(super) struct ChatResponder {
     head: ChunkHead,
     projection: ChatProjection,
     viewer: Viewer,
     state: AppState,
-    /// The address of this server as the person at the client knows it.
+    /// Address of this server as the client's user reaches it.
     page: String,
     cancel_guard: CancelGuard,
 }
 
-/// The turn is stopped when this is dropped, unless it may go on without its client.
+/// Stops the turn when dropped, unless it may continue without its client.
 struct CancelGuard {
     hub: Hub,
     user: String,
@@ -60,13 +60,13 @@ struct ChatStream {
     opening: Option<Vec<u8>>,
 }
 
-/// An answer in one piece, and what has come of it.
+/// A response that is not streamed, and its result so far.
 struct WholeAnswer {
     responder: ChatResponder,
     completion: ChatCompletion,
 }
 
-/// Rest of a body whose head is out.
+/// The rest of a body after its head was sent.
 enum BodyRest {
     Answer(Box<WholeAnswer>),
     /// The connection is broken off, for this reason.
@@ -81,7 +81,7 @@ enum LogStep {
 }
 
 impl ChatResponder {
-    /// The answer of a turn behind its event `after`.
+    /// Opens the answer of a turn after its event `after`.
     pub(super) async fn open(
         state: &AppState,
         principal: &Principal,
@@ -97,7 +97,7 @@ impl ChatResponder {
         Ok(Self { head, projection, viewer, state: state.clone(), page, cancel_guard })
     }
 
-    /// As the client wants it.
+    /// Sends the answer, streamed or whole as requested.
     pub(super) async fn deliver(
         self,
         delivery: DeliveryMode,
@@ -159,7 +159,7 @@ impl ChatResponder {
         Ok(sse_response(Body::from_stream(body)))
     }
 
-    /// The fold of the same pieces.
+    /// The body from the fold of the chunks.
     async fn collect(self) -> Result<Response, ApiError> {
         let deadline = Instant::now() + Duration::from_millis(self.state.limits.whole_head_hold_ms);
         let mut answer = WholeAnswer { responder: self, completion: ChatCompletion::default() };
@@ -172,7 +172,7 @@ impl ChatResponder {
         }
     }
 
-    /// Once the answer has ended, the turn is its own: it is over, or waits for the next request.
+    /// Disarms the guard once the answer has ended: the turn is over, or waits for the next request.
     fn disarm_if_ended(&mut self) {
         match self.projection.ended() {
             Some(AnswerEnd::TurnEnded | AnswerEnd::AnsweredElsewhere) => self.cancel_guard.disarm(),
@@ -184,7 +184,7 @@ impl ChatResponder {
                 self.cancel_guard.disarm();
                 self.cancel_guard.hub.park(self.viewer.turn(), WaitsFor::Approval);
             }
-            // Nobody will hear of the rest of the turn: it is stopped.
+            // The rest of the turn has no reader, so it is stopped.
             Some(AnswerEnd::BrokenCall) | None => {}
         }
     }
@@ -194,7 +194,8 @@ impl ChatResponder {
         self.apply(item).await
     }
 
-    /// Shows what the log had next. To be awaited to its end: what was viewed does not come again.
+    /// Sends the next part of the log. Must be awaited to its end: events that were read are not returned
+    /// again.
     async fn apply(&mut self, item: Option<ViewerItem>) -> io::Result<LogStep> {
         match item {
             Some(ViewerItem::Records(records)) => {
@@ -214,9 +215,9 @@ impl ChatResponder {
                 }
                 Ok(LogStep::Chunks(chunks))
             }
-            // Chat clients know no word for it; the connection lives.
+            // The format has no such event; the connection is alive.
             Some(ViewerItem::Idle | ViewerItem::StoreUnavailable(_)) => Ok(LogStep::Idle),
-            // What has been sent cannot be taken back, so this answer cannot be mended.
+            // Sent text cannot be retracted, so this answer cannot be repaired.
             Some(ViewerItem::Snapshot(_) | ViewerItem::Resync(_)) => {
                 Err(io::Error::other("the log is another one"))
             }
@@ -226,7 +227,7 @@ impl ChatResponder {
 }
 
 impl ChatResponder {
-    /// A question that this client cannot be asked is denied, so that its turn does not wait for what never comes.
+    /// Denies a question that this client cannot display, so that its turn does not wait in vain.
     async fn deny_unanswerable(&mut self, event: &Event) {
         let EventKind::ApprovalRequest { approval_id, kind, .. } = &event.kind else { return };
         if !self.projection.cannot_ask(*kind) {
@@ -234,14 +235,14 @@ impl ChatResponder {
         }
         let CancelGuard { hub, user, .. } = &self.cancel_guard;
         if let Ok(TurnState::Running(control)) = hub.control(user, &event.turn_id).await {
-            // If somebody else has answered it meanwhile, all the better.
+            // Another client may have answered it already.
             let _ = control
                 .answer(approval_id.clone(), ApprovalDecision::Deny, Some(NO_APPROVER_TEXT.to_owned()))
                 .await;
         }
     }
 
-    /// Ends the answer with the questions of the turn, if it waits for nothing else.
+    /// Ends the answer with the turn's open questions, if the turn waits for nothing else.
     async fn end_with_questions(&mut self, after: EventSeq) -> io::Result<Vec<ChatChunk>> {
         let questions = self.projection.questions();
         if questions.is_empty() {
@@ -261,8 +262,9 @@ impl WholeAnswer {
         self.completion.into_body(&self.responder.head).ok_or("an answer ended without an end")
     }
 
-    /// The body behind a head that is out. A failure is no status any more: where one would have made the client try again, and
-    /// nothing of the answer was there, the connection is broken off behind it, which does the same.
+    /// The body after a head that was already sent. A failure can no longer set the status: if a status would
+    /// have made the client retry, and no part of the answer was sent, the connection is aborted, which has
+    /// the same effect.
     fn into_last_bytes(self) -> (io::Result<Bytes>, BodyRest) {
         let has_started = self.responder.projection.has_started();
         let (body, rest) = match self.into_body() {
@@ -299,7 +301,7 @@ impl WholeAnswer {
                     Err(error) => Some((Err(error), BodyRest::Nothing)),
                 },
                 BodyRest::Break(why) => {
-                    // What was written is sent only when there is nothing more to write.
+                    // Yields, so that written bytes are flushed before the abort.
                     tokio::task::yield_now().await;
                     Some((Err(io::Error::other(why)), BodyRest::Nothing))
                 }
@@ -342,7 +344,7 @@ impl ChatStream {
     }
 }
 
-/// An error as a status, with what clients look for before they try again by themselves.
+/// An error as a status, with the headers that clients check before they retry.
 fn error_response(error: &ChatErrorBody) -> Response {
     let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_GATEWAY);
     let mut response = (status, axum::Json(error.to_value())).into_response();
@@ -357,14 +359,14 @@ fn error_response(error: &ChatErrorBody) -> Response {
     response
 }
 
-/// The turn is lost to this answer before anything of it was sent.
+/// The turn was lost before any part of the answer was sent.
 fn stream_error(why: io::Error) -> ApiError {
     tracing::warn!(%why, "an answer breaks off before its first byte");
     ApiError::unavailable("interrupted", "the server lost this answer before it began", 1)
         .remedy("send the request again")
 }
 
-/// An event of the log; a reader ignores what it does not know.
+/// Parses an event of the log; `None` for unknown events, which readers ignore.
 pub(super) fn parse_event(record: &LogRecord) -> Option<Event> {
     Event::from_json(&record.kind, &record.payload).ok()
 }
@@ -381,7 +383,7 @@ impl Drop for CancelGuard {
         let (hub, user) = (self.hub.clone(), std::mem::take(&mut self.user));
         tokio::spawn(async move {
             if let Ok(TurnState::Running(control)) = hub.control(&user, &turn).await {
-                // If it ended meanwhile, all the better.
+                // The turn may have ended already.
                 let _ = control.cancel().await;
             }
         });

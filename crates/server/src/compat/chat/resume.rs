@@ -1,9 +1,10 @@
-//! A request that brings results of the client's own tools, or the answer to a question, goes on with the turn that waits for
-//! them.
+//! A request that contains results of the client's tools, or the answer to a question, continues the turn
+//! that waits for them.
 //!
-//! The turn's own history is exact: it has the calls that the server ran in the same step, which the client has never
-//! seen. If the turn is gone (expired, stopped), or the request says which tool is to be called, the messages as given are
-//! answered by a new one, with the reasoning that their turns have stored. A turn that another server of the same database runs is an error that names it.
+//! The turn's own history is exact: it has the calls that the server ran in the same step, which the client
+//! has never received. If the turn has ended (expired, stopped), or the request forces a tool, a new turn
+//! answers the messages as given, with the reasoning that their turns have stored. If another server of the
+//! same database runs the turn, the response is an error that names it.
 
 use super::responder::parse_event;
 use crate::chat_questions::{StoredQuestions, find_in_conversation, find_open};
@@ -24,13 +25,13 @@ use throughline::tools::ToolToggle;
 use throughline_engine::{EventKind, TurnId};
 use throughline_wire::{Call, CallId, CallOutcome, ClosedStep, Message, UserPart};
 
-/// Records read at once.
+/// Records per read.
 const RECORDS_PER_READ: usize = 1_024;
 
 /// Steps that get their reasoning back: each may be of another turn, which is read for it.
 const STEPS_RESTORED_MAX: usize = 16;
 
-/// A turn that waits for what the request brings.
+/// A turn that waits for the request's input.
 pub(super) struct ResumableTurn {
     pub turn: TurnId,
     pub message_id: String,
@@ -96,7 +97,7 @@ pub(super) async fn turn_awaiting_results(
     let mut answers = BTreeMap::new();
     let mut turns = Vec::new();
     for (id, output) in &request.transcript.tool_results {
-        // An id that is none of ours: another server's history.
+        // An id in another format: another server's history.
         let Some((turn, call)) = call_id::parse_public(id) else { return Ok(None) };
         answers.insert(call, output.text.clone());
         turns.push(turn);
@@ -111,13 +112,13 @@ pub(super) async fn turn_awaiting_results(
     let now = project_up_to(state, turn, projection.new_answer(), u64::MAX).await?;
     if !now.projection.calls().waits_for_results() {
         if now.projection.calls().has_unseen_question() {
-            // Nobody will come back to it.
+            // No client returns to this turn.
             let _ = control.cancel().await;
         }
         return Ok(None);
     }
-    // A choice holds from the first step of a turn on, so it needs one of its own, and nobody will come back to this one.
-    // What the client's tools give a waiting turn is text.
+    // A tool choice applies from the first step of a turn, so it needs a new turn, and this one has no client
+    // any more. Results of client tools can only be text in a waiting turn.
     let has_pictures = request.transcript.tool_results.iter().any(|(_, output)| !output.media.is_empty());
     if !request.tool_choice.is_auto() || request.server_tools == ToolToggle::Off || has_pictures {
         let _ = control.cancel().await;
@@ -142,7 +143,7 @@ pub(super) async fn turn_awaiting_results(
     let answers: Vec<_> =
         wanted.into_iter().filter_map(|call| answers.remove(&call).map(|text| (call, text))).collect();
     let asks = now.projection.calls().has_question();
-    // What came behind the handover has been shown to nobody: a person may have answered on the page.
+    // Events after the handover have not been shown: a person may have answered on the page.
     let TurnProjection { projection: mut turn_projection, after, message_id } =
         match now.projection.calls().handed_over_at() {
             Some(seq) => project_up_to(state, turn, projection.new_answer(), seq.0).await?,
@@ -153,7 +154,7 @@ pub(super) async fn turn_awaiting_results(
         return Ok(None);
     }
     if asks {
-        // The client that showed the calls could be asked in the text, whatever this request says of it.
+        // The client that showed the calls could be asked in the text, regardless of this request's settings.
         turn_projection = turn_projection.with_approval_channel(ApprovalChannel::Text);
     }
     turn_projection.resume_with_results();
@@ -217,11 +218,11 @@ fn is_same_step(returned: &ClosedStep, stored: &ClosedStep) -> bool {
         && returned.calls.iter().zip(&stored.calls).all(is_same_call)
 }
 
-/// The state of a turn; `None` if there is none, or it is another user's. One that this server cannot be sure of is an
-/// error: a second turn would run beside it.
+/// The state of a turn; `None` if it does not exist or belongs to another user. An uncertain state is an
+/// error: a second turn would run in parallel.
 async fn find_turn(state: &AppState, user: &str, turn: &TurnId) -> Result<Option<TurnState>, ApiError> {
     match state.hub.control(user, turn).await {
-        // After the start it goes on. Otherwise nothing here can go on with it.
+        // After the restart it continues. Otherwise nothing here can continue it.
         Ok(TurnState::NotRunning) if state.hub.is_stopping() => Err(turn_log::not_running(turn)),
         Ok(found) => Ok(Some(found)),
         Err(error) if error.status == StatusCode::NOT_FOUND => Ok(None),
@@ -253,7 +254,7 @@ pub(super) async fn turn_awaiting_answer(
     let turn = open_questions.turn();
     // Before the code is used up, and the turn taken from the parked ones.
     find_turn(state, user, &turn).await?;
-    // Whoever answers in words sees the next question in words, too.
+    // A user who answers in the chat sees the next question in the chat, too.
     let initial = projection.new_answer().with_approval_channel(ApprovalChannel::Text);
     let TurnProjection { projection: mut turn_projection, after, message_id } =
         project_up_to(state, &turn, initial, open_questions.after()).await?;
@@ -263,7 +264,8 @@ pub(super) async fn turn_awaiting_answer(
         state.hub.resume_failed(&turn);
     }
     let Some(questions) = claimed? else { return Ok(None) };
-    // It was answered elsewhere, or its time was over: a yes or a no still asks for the rest of it, and anything else is new.
+    // The question was answered elsewhere, or has expired: a yes or a no still requests the rest of the
+    // answer, and any other message is new input.
     if is_expired && matches!(read_reply(&input), QuestionReply::Words(_)) {
         return Ok(None);
     }
@@ -277,7 +279,7 @@ pub(super) async fn turn_awaiting_answer(
     }))
 }
 
-/// Everything that the user has said behind the assistant's last message.
+/// All messages of the user after the assistant's last message.
 fn input_since_reply(request: &ChatRequest) -> Vec<UserPart> {
     let users = request.transcript.history.iter().rev().map_while(|message| match message {
         Message::User(parts) => Some(parts),
@@ -290,15 +292,16 @@ fn input_since_reply(request: &ChatRequest) -> Vec<UserPart> {
 }
 
 impl ResumableTurn {
-    /// Gives the turn what it waits for.
+    /// Delivers the input that the turn waits for.
     ///
     /// # Errors
-    /// It cannot be given; nothing more will come of the turn.
+    /// It cannot be delivered; the turn produces no more output.
     pub(super) async fn deliver(self, state: &AppState, principal: &Principal) -> Result<(), ApiError> {
         match self.input {
             ResumeInput::Results { control, answers, message } => {
                 if !message.is_empty() {
-                    // Before the results, so that the next step has both. If the turn has ended meanwhile, its answer says so.
+                    // Sent before the results, so that the next step has both. If the turn has ended by now,
+                    // its answer reports that.
                     let _ = control.send(message, MessageTiming::NextStep).await;
                 }
                 for (call, text) in answers {

@@ -1,14 +1,15 @@
-//! The arguments of a call of the client's own, while the model writes them.
+//! The arguments of a client tool's call, while the model writes them.
 //!
-//! Nothing that was sent can be taken back, and clients act on it at once: the AI SDK runs a call when its arguments are JSON, and
-//! others take the next call for the end of the one before. So:
+//! Nothing that was sent can be retracted, and clients act on it immediately: the AI SDK runs a call when its
+//! arguments are valid JSON, and others take the next call as the end of the previous one. Therefore:
 //!
-//! - The closing bracket comes with the handover, when the turn waits for the client. Until then nobody can run the call.
-//! - One call of an answer comes in fragments; others follow it whole.
-//! - A call that is written within [`WHOLE_CALL_MS`] comes whole: if it is broken, the model mends it and the client never
-//!   knows. One that was begun and breaks ends the answer with an error.
-//! - What is no beginning of a JSON object is not sent: upstreams write a placeholder first, or everything again
-//!   (docs/conformance.md, A4, A5, A8), and what is meant is known at the end.
+//! - The closing bracket is sent with the handover, when the turn waits for the client. Until then the call
+//!   cannot be run.
+//! - One call of an answer is sent in fragments; others follow it whole.
+//! - A call that is written within [`WHOLE_CALL_MS`] is sent whole: if it is malformed, the model corrects it
+//!   unnoticed by the client. A call that was partly sent and is malformed ends the answer with an error.
+//! - Text that does not begin a JSON object is not sent: some upstreams write a placeholder first, or repeat
+//!   everything (see docs/conformance.md), and the final arguments are known at the end.
 
 /// Time for which the model may write a call before its arguments are sent as they come, in milliseconds: a person who
 /// watches takes it for a moment.
@@ -17,7 +18,7 @@ const WHOLE_CALL_MS: i64 = 1_000;
 /// Arguments as far as they are written, and as far as the client has them.
 #[derive(Default)]
 pub(super) struct CallDraft {
-    /// In milliseconds since 1970.
+    /// Time of the first fragment, in milliseconds since 1970.
     began_at: i64,
     written: String,
     json: ObjectBeginning,
@@ -36,19 +37,19 @@ impl CallDraft {
         delta.bytes().for_each(|byte| self.json.push(byte));
     }
 
-    /// They are written again, from the beginning.
+    /// Discards the arguments: they are written again from the beginning.
     pub(super) fn reset(&mut self) {
         self.written.clear();
         self.json = ObjectBeginning::default();
         self.compared = 0;
     }
 
-    /// The model has written for so long that whoever watches wants to see something.
+    /// True if the model has been writing for so long that a viewer should see progress.
     pub(super) fn is_slow(&self, now: i64) -> bool {
         now - self.began_at >= WHOLE_CALL_MS
     }
 
-    /// The part that the client is to get now, if there is one.
+    /// The part to send to the client now, if any.
     pub(super) fn fragment(&mut self) -> Option<String> {
         let open = &self.written[..self.json.closed_at.unwrap_or(self.json.solid_bytes)];
         if self.json.is_broken || open.len() <= self.sent.len() {
@@ -70,11 +71,12 @@ impl CallDraft {
     }
 }
 
-/// A text that may be the beginning of a JSON object, as far as its brackets and quotation marks say.
+/// A text that may be the beginning of a JSON object, judged by its brackets and quotation marks.
 #[derive(Default)]
 struct ObjectBeginning {
     bytes: usize,
-    /// Bytes up to the last one that is no white space between two tokens: whether that belongs to it the next one says.
+    /// Length up to the last byte that is not white space between tokens; the next byte decides about
+    /// trailing white space.
     solid_bytes: usize,
     depth: usize,
     state: ScanState,
@@ -156,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn the_closing_bracket_comes_last() {
+    fn closing_bracket_is_sent_last() {
         let nested = "{\"a\": {\"b\": [1]}}\n";
         check(
             &["{\"a\"", ": {\"b\": [1", "]}", "}\n"],
@@ -172,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_upstreams_write_twice_is_sent_once() {
+    fn repeated_arguments_are_sent_once() {
         check(&["{ ", "}", "{\"a\": 1}"], &["{", "", ""], "{\"a\": 1}", Some("\"a\": 1}"));
         check(&["{", "{\"a\"", "{\"a\": 1}"], &["{", "", ""], "{\"a\": 1}", Some("\"a\": 1}"));
         check(&["{}", "{\"a\"", ": 1}"], &["{", "", ""], "{\"a\": 1}", Some("\"a\": 1}"));
@@ -188,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_that_are_written_again_may_be_others() {
+    fn arguments_may_differ_after_a_reset() {
         let mut draft = CallDraft::new(0);
         let mut push = |text: &str| {
             draft.push(text);

@@ -1,8 +1,8 @@
-//! Our ids of calls as OpenAI's clients see them.
+//! Public ids of calls, as OpenAI's clients see them.
 //!
-//! An id names its turn, so that the results of a call find the turn that waits for them, also after a restart. It is
-//! at most 40 characters of `[A-Za-z0-9_]` for the first 10 calls: OpenAI takes no longer ones, Anthropic no dots, and
-//! a client may send a history to either.
+//! An id contains its turn, so that the results of a call find the turn that waits for them, also after a
+//! restart. It has at most 40 characters of `[A-Za-z0-9_]` for the first 10 calls: OpenAI accepts no longer
+//! ones, Anthropic no dots, and a client may send a history to either.
 
 use throughline_engine::TurnId;
 use throughline_wire::CallId;
@@ -16,7 +16,7 @@ pub(crate) fn to_public(call: &CallId) -> String {
     }
 }
 
-/// The call and the turn that an id means; `None` = it is none of ours.
+/// The call and the turn of an id; `None` = the id has another format.
 pub(crate) fn parse_public(id: &str) -> Option<(TurnId, CallId)> {
     let (turn, number) = id.strip_prefix("call_")?.rsplit_once('_')?;
     let is_ours = turn.len() == 32
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_names_its_turn_and_strange_ones_name_none() {
+    fn public_id_round_trips_and_foreign_ids_are_rejected() {
         let turn = "turn_019ab3c4d5e6778899aabbccddeeff00";
         let call = CallId::new(format!("{turn}.12"));
         let id = to_public(&call);

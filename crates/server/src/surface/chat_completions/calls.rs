@@ -1,5 +1,5 @@
-//! The calls of a turn, as far as this surface looks at them: who runs each, what the client has of them, and what the turn waits
-//! for.
+//! The calls of a turn, as far as this surface needs them: who runs each, what was sent to the client, and
+//! what the turn waits for.
 
 use super::call_fragments::CallDraft;
 use super::error::BrokenCallCause;
@@ -27,10 +27,10 @@ pub(crate) enum CallDelivery {
 pub(crate) struct TurnCalls {
     approval_channel: ApprovalChannel,
     delivery: CallDelivery,
-    /// In order of appearance.
+    /// Calls in order of appearance.
     calls: Vec<ChatCall>,
     step_ended: bool,
-    /// The end of the turn follows the step's, and says why.
+    /// True once a step has failed: the end of the turn follows with the reason.
     has_step_failed: bool,
     /// The call that the client has a part of.
     begun: Option<CallId>,
@@ -49,7 +49,7 @@ pub(super) struct ChatCall {
     order: (u32, u32),
     input_summary: String,
     arguments: String,
-    /// Of a call with JSON for the client's own tool.
+    /// Arguments being sent, for a call of a client tool with JSON arguments.
     draft: Option<CallDraft>,
     phase: ChatCallPhase,
     runner: ToolRunner,
@@ -67,7 +67,7 @@ struct OpenQuestion {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChatCallPhase {
-    /// Arguments, a question, a place in the row.
+    /// The arguments, an approval or earlier calls are pending.
     NotStarted,
     Started,
     Closed,
@@ -133,7 +133,7 @@ impl TurnCalls {
                 ..
             } => {
                 let Some(id) = event.tool_id.clone() else { return };
-                // A tool from elsewhere is shown by its name: its title is whatever its source wants.
+                // A tool of a foreign source is shown by its name: its title is chosen by that source.
                 let is_foreign = source.starts_with("mcp:") || source == "client";
                 let may_begin = source == REQUESTER
                     && *call_kind == CallKind::Function
@@ -235,7 +235,7 @@ impl TurnCalls {
         self.step_ended && self.calls.iter().any(ChatCall::waits_for_client)
     }
 
-    /// True if besides it waits at most for answers that the client can give in another message.
+    /// True if it waits for nothing else except answers that the client can give in another message.
     fn waits_for_nothing_else(&self) -> bool {
         let is_asked =
             |call: &ChatCall| self.approval_channel == ApprovalChannel::Text && call.question.is_some();
@@ -248,7 +248,7 @@ impl TurnCalls {
         self.waits_for_nothing_else() && self.for_client().all(is_pending)
     }
 
-    /// Where an answer ended with the calls that the turn waits for.
+    /// Event at which an answer ended with the calls that the turn waits for.
     pub(crate) fn handed_over_at(&self) -> Option<EventSeq> {
         self.handed_over_at
     }
@@ -275,7 +275,7 @@ impl TurnCalls {
         }
     }
 
-    /// True if a person is asked about a call.
+    /// True if an approval of a call is pending.
     pub(crate) fn has_question(&self) -> bool {
         self.calls.iter().any(|call| call.question.is_some())
     }
@@ -290,7 +290,7 @@ impl TurnCalls {
         let is_due = self.approval_channel == ApprovalChannel::Text
             && self.step_ended
             && self.open().all(|call| call.question.is_some())
-            // One of these that is still open has been answered already, and the log is about to say so.
+            // A question that is still open has been answered already, and the log will report it.
             && self.calls.iter().filter_map(|call| call.question.as_ref()).all(|open| open.handover == HandoverState::Pending);
         if !is_due {
             return Vec::new();
@@ -353,8 +353,8 @@ impl TurnCalls {
         Ok(chunks)
     }
 
-    /// Why the call that the client has a part of cannot be run after this event, if it cannot. The end of a turn says it
-    /// itself.
+    /// Reason why the call that was partly sent to the client cannot be run after this event, if so. The end
+    /// of a turn reports its own reason.
     pub(super) fn broken_by<'a>(&self, event: &'a Event) -> Option<BrokenCallCause<'a>> {
         let begun = self.begun.as_ref()?;
         match &event.kind {

@@ -1,7 +1,8 @@
-//! One thing that a client is told at a time, and how it is written.
+//! Parts of an answer, and their serialization as chunks.
 //!
-//! A piece is a role or a text or a call or an end and never two of them: clients look for one thing in a chunk and miss
-//! the other (LobeChat takes tool calls before text with a finish before reasoning before text).
+//! A chunk contains either a role, a text, a call or an end, never two of them: clients handle one part of a
+//! chunk and ignore the others (LobeChat handles tool calls before text, and a finish before reasoning before
+//! text).
 
 use super::error::ChatErrorBody;
 use serde_json::{Value, json};
@@ -13,48 +14,48 @@ use throughline_wire::Usage;
 pub(crate) struct ChunkHead {
     /// `chatcmpl-…`
     pub id: String,
-    /// When the answer began, in seconds since 1970.
+    /// Time at which the answer began, in seconds since 1970.
     pub created: i64,
     /// The model as the client named it.
     pub model: String,
 }
 
-/// One thing.
+/// One part of an answer.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ChatChunk {
-    /// Whose message it is: the assistant's. Once, first.
+    /// Role of the message: the assistant. Once, first.
     Role,
     /// Visible text, appended.
     Content(String),
-    /// The model declines, in these words; appended.
+    /// Text of a refusal by the model; appended.
     Refusal(String),
     /// Reasoning, appended.
     Reasoning(String),
     /// A call of a tool that the client declared: whole, or its beginning.
     Call(ToolCallChunk),
-    /// More arguments of the first call.
+    /// A fragment of the first call's arguments.
     CallArguments(String),
-    /// An event of the turn on a key of its own, on a chunk that says nothing else.
+    /// An event of the turn in a separate field, on an otherwise empty chunk.
     Event {
-        /// As in `docs/events.md`.
+        /// The event as in `docs/events.md`.
         event: Value,
-        /// The same for Open WebUI's status line: its key is `event`.
+        /// The event for Open WebUI's status line, whose field is `event`.
         status: Option<Value>,
     },
-    /// Why it ends. Once, last but for the tokens.
+    /// Reason of the end. Once, last except for the usage.
     Finish(ChatFinish),
-    /// Tokens of all steps of this answer. Only if the client asks.
+    /// Usage of all steps of this answer. Only if the client requests it.
     Usage(Usage),
-    /// It failed; instead of a finish.
+    /// Failure of the answer; instead of a finish.
     Error(ChatErrorBody),
-    /// Nothing comes any more.
+    /// End of the stream.
     Done,
 }
 
 /// A call that the client is to run once its arguments are complete.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolCallChunk {
-    /// Its place among the calls of this answer, from 0.
+    /// Index among the calls of this answer, from 0.
     pub index: usize,
     /// The key of its result.
     pub id: String,
@@ -64,7 +65,7 @@ pub(crate) struct ToolCallChunk {
     pub arguments: String,
 }
 
-/// Why an answer ends, as OpenAI names it.
+/// Reason why an answer ends, as OpenAI names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ChatFinish {
     /// The answer is complete.
@@ -78,7 +79,7 @@ pub(crate) enum ChatFinish {
 }
 
 impl ChatFinish {
-    /// As it is written.
+    /// Name in the format.
     pub(crate) fn name(self) -> &'static str {
         match self {
             ChatFinish::Stop => "stop",
@@ -89,7 +90,7 @@ impl ChatFinish {
     }
 }
 
-/// The first bytes of a stream, sent before anything is known: proxies and clients see that there is an answer.
+/// The first bytes of a stream, sent before any event: proxies and clients see that the response has begun.
 pub(crate) const STREAM_OPEN: &[u8] = b": open\n\n";
 
 /// A sign of life while nothing else comes: a comment, which every client skips.
@@ -99,7 +100,7 @@ pub(crate) fn heartbeat(now_ms: i64) -> Vec<u8> {
 
 /// Writes pieces as server-sent events, framed with LF (some clients split on nothing else).
 pub(crate) struct ChunkWriter {
-    /// Everything of a chunk in front of its `choices`.
+    /// Serialized members of a chunk before its `choices`.
     prefix: String,
 }
 
@@ -110,7 +111,7 @@ impl ChunkWriter {
             "id": head.id, "object": "chat.completion.chunk", "created": head.created, "model": head.model,
         });
         let mut prefix = format!("data: {whole}");
-        // The object goes on.
+        // More members follow.
         prefix.pop();
         Self { prefix }
     }
@@ -197,7 +198,7 @@ pub(super) fn usage_value(usage: &Usage) -> Value {
     })
 }
 
-/// Both together. What neither knows stays unknown.
+/// Adds two usages. A figure that neither has stays unknown.
 pub(crate) fn add_usage(sum: &mut Usage, more: &Usage) {
     fn plus(sum: &mut Option<u64>, more: Option<u64>) {
         if let Some(more) = more {

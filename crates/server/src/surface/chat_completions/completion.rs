@@ -39,7 +39,7 @@ impl ChatCompletion {
         }
     }
 
-    /// The `chat.completion`, or why there is none. `None` = the pieces ended without either.
+    /// The `chat.completion`, or the error in its place. `None` = the parts ended without either.
     pub(crate) fn into_body(self, head: &ChunkHead) -> Option<Result<Value, ChatErrorBody>> {
         if let Some(error) = self.error {
             return Some(Err(error));
@@ -48,7 +48,7 @@ impl ChatCompletion {
         let text = |text: String| if text.is_empty() { Value::Null } else { Value::String(text) };
         let mut message = Map::new();
         message.insert("role".into(), json!("assistant"));
-        // Null only beside calls or a refusal: clients print what is there.
+        // Null only with calls or a refusal: clients print the content as it is.
         let has_else = !self.calls.is_empty() || !self.refusal.is_empty();
         let content = if has_else { text(self.content) } else { Value::String(self.content) };
         message.insert("content".into(), content);

@@ -6,15 +6,15 @@ use throughline_engine::{CallStatus, ToolResult, TurnFault, TurnStatus};
 /// `{"error": {...}}`: the body of a refused request, or a data line of a stream that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChatErrorBody {
-    /// Everything that a person should know: clients show this and nothing else.
+    /// The whole description for a person: clients show nothing else.
     pub message: String,
     /// The class: `upstream_error`, `server_error`.
     pub kind: String,
-    /// A stable word.
+    /// A stable code.
     pub code: String,
     /// The HTTP status, if nothing has been sent yet.
     pub status: u16,
-    /// When to try again, in milliseconds.
+    /// Time to wait before a retry, in milliseconds.
     pub retry_after_ms: Option<u64>,
     /// Hint for clients that retry automatically.
     pub retry: RetryHint,
@@ -23,24 +23,24 @@ pub(crate) struct ChatErrorBody {
 /// Usefulness of an automatic retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RetryHint {
-    /// The client knows by the status.
+    /// The status tells the client.
     ByStatus,
-    /// It does not, though the status looks as if.
+    /// The client must not retry, although the status suggests it.
     Never,
 }
 
-/// Why a call of which the client has a part cannot be run.
+/// Reason why a call that was partly sent to the client cannot be run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BrokenCallCause<'a> {
-    /// It was refused with these words.
+    /// The call was refused with this reason.
     Refused(&'a str),
-    /// Its arguments were not JSON, and what they were mended to is not what was sent.
+    /// The arguments were malformed, and the corrected ones differ from those already sent.
     Mended,
     /// The model had no tokens left.
     Cut,
     /// The turn ended, or called the model again, before it was complete.
     Unfinished,
-    /// Somebody else has brought its result, and the turn goes on there.
+    /// Another client has sent its result, and the turn continues there.
     AnsweredElsewhere,
 }
 
@@ -62,7 +62,7 @@ const RETRY_AFTER_MS: u64 = 1_000;
 struct ErrorClass {
     status: u16,
     kind: &'static str,
-    /// In place of the fault's own word.
+    /// Replaces the code of the fault.
     code: Option<&'static str>,
 }
 
@@ -76,8 +76,8 @@ impl ErrorClass {
             ("model_not_found", _) => class(404, "invalid_request_error", None),
             ("tool_calling_unsupported" | "content_filter", _) => class(400, "invalid_request_error", None),
             ("overloaded", _) => class(503, "upstream_error", Some("upstream_error")),
-            // 529 is Anthropic's way to say it. Of ours, 408 would say that the request came too slowly: browsers send it again by
-            // themselves. 425 is not known to clients.
+            // 529 is Anthropic's status for overload. 408 would blame a slow request, which browsers repeat
+            // automatically. 425 is unknown to clients.
             ("upstream_error", Some(408 | 425 | 503 | 529)) => class(503, "upstream_error", None),
             ("upstream_error", Some(400..=499)) => class(400, "invalid_request_error", None),
             _ => class(502, "upstream_error", None),
@@ -145,22 +145,22 @@ impl ChatErrorBody {
         self.retry == RetryHint::ByStatus && matches!(self.status, 408 | 409 | 429 | 500..)
     }
 
-    /// As it is served.
+    /// The error object as served.
     pub(crate) fn to_value(&self) -> Value {
         let Self { message, kind, code, .. } = self;
         json!({"error": {"message": message, "type": kind, "code": code, "param": null}})
     }
 }
 
-/// Why a request is refused before anything runs: HTTP 400.
+/// Reason why a request is refused before anything runs: HTTP 400.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InvalidRequestError {
-    /// A stable word.
+    /// A stable code.
     pub code: &'static str,
     /// Description of the error, in a sentence.
     pub message: String,
     pub remedy: Option<String>,
-    /// Where: `messages[3].content[0]`.
+    /// Path of the value: `messages[3].content[0]`.
     pub param: String,
 }
 

@@ -1,9 +1,11 @@
-//! A model's text in front of a question, so that no Markdown or HTML renderer hides, folds or restyles what follows it.
+//! A model's text before a question, changed so that no Markdown or HTML renderer hides, folds or restyles
+//! the question.
 //!
-//! Renderers disagree about what is code, mathematics or HTML, so the text is made such that they cannot: fences stand at
-//! the beginning of a line, with nothing behind them but a language, and are closed; whatever else may begin a tag, a
-//! container, a footnote or a definition is text. Where a renderer may or may not see code, it is taken for prose. The text
-//! comes piece by piece, and only what is not decided yet is held back: a run of marks, a code span, the line of a fence.
+//! Renderers disagree about what is code, mathematics or HTML, so the text leaves no room for it: fences are
+//! at the beginning of a line, followed by a language only, and are closed; anything else that could begin a
+//! tag, a container, a footnote or a definition is escaped. A text that only some renderers treat as code is
+//! treated as prose. The text arrives in pieces, and only an undecided end is held back: a run of marks, a
+//! code span, the line of a fence.
 
 use super::markdown_line::{
     LINE_BYTES_MAX, LineEnd, LineLead, TextEnd, blank_length, columns, is_blank, line_within, run_length,
@@ -22,7 +24,7 @@ const BLANK_CODE_LINES_MAX: usize = 20;
 /// A text of a model, made harmless as it comes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct MarkdownGuard {
-    /// Not decided yet.
+    /// Text that is not decided yet.
     pending: String,
     after_carriage_return: bool,
     zone: MarkdownZone,
@@ -46,7 +48,7 @@ enum MarkdownZone {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Formula {
-    /// Nothing of it has been sent: some renderers look for the end of an empty one elsewhere.
+    /// Nothing of it has been sent: some renderers look for the end of an empty formula elsewhere.
     Empty,
     Begun,
 }
@@ -97,8 +99,8 @@ impl MarkdownGuard {
         out
     }
 
-    /// Line ends of every kind are one kind, and other control characters are left out: renderers do it at different times,
-    /// and what stood around them would be one word.
+    /// Normalizes line ends and drops other control characters: renderers do so at different stages, which
+    /// joins the text around a dropped character.
     fn clean(&mut self, char: char) -> Option<char> {
         let follows_return = std::mem::replace(&mut self.after_carriage_return, char == '\r');
         match char {
@@ -204,7 +206,7 @@ impl MarkdownGuard {
         self.in_dollars = false;
     }
 
-    /// A block of its own follows, at the beginning of a line. The mark of a list item stays in front of it.
+    /// Begins a block at the beginning of a line. The mark of a list item stays before it.
     fn begin_block(&mut self, rest: &str, lead: &LineLead, out: &mut String) {
         let mark = rest[lead.indent..lead.length].trim_end();
         if !mark.is_empty() {
@@ -230,7 +232,7 @@ impl MarkdownGuard {
         let length = run_length(line, mark);
         match line_end {
             LineEnd::Open => return None,
-            // Nobody knows what it will be, so it is neither a fence nor code.
+            // Its kind is unknown, so it is escaped as neither a fence nor code.
             LineEnd::TooLong => {
                 self.begin_text(rest, lead, out);
                 out.push_str(&if mark == '`' { "&#96;" } else { "&#126;" }.repeat(length));
@@ -247,7 +249,7 @@ impl MarkdownGuard {
         self.begin_block(rest, lead, out);
         let fence = OpenFence { mark, length, indent: lead.columns };
         out.push_str(&fence.line());
-        // Python-Markdown knows no fence with more behind it than a language.
+        // Python-Markdown accepts no fence with more than a language.
         let is_language = |char: char| char.is_ascii_alphanumeric() || "_#.+-".contains(char);
         let info = info.trim();
         out.push_str(&info[..info.find(|char| !is_language(char)).unwrap_or(info.len())]);
@@ -272,7 +274,8 @@ impl MarkdownGuard {
             let formula = &inside[..close];
             self.has_doubtful_code |= formula.contains('`');
             out.push_str(&format!("$${}$$\n", harmless_maths(formula)));
-            // What follows on the line is a line of its own: a renderer may look for the end of the formula there.
+            // The rest of the line is put on a new line: a renderer may look for the end of the formula
+            // there.
             return Some(lead.length + with_line_end(body, open + close + marks));
         }
         match line_end {
@@ -308,7 +311,7 @@ impl MarkdownGuard {
                 self.is_mid_line = false;
                 return Some(1);
             }
-            // In CommonMark it is a `<`; in Python-Markdown it would be a tag behind a backslash.
+            // CommonMark reads a `<`; Python-Markdown would read a backslash and a tag.
             ('\\', Some('<')) => {
                 out.push_str("&lt;");
                 return Some(2);
@@ -332,13 +335,13 @@ impl MarkdownGuard {
                 self.in_dollars = !self.in_dollars;
                 out.push('$');
             }
-            // A footnote is drawn at the end of the page, behind the question.
+            // A footnote is drawn at the end of the page, after the question.
             ('[', Some('^')) => {
                 out.push_str("[&#94;");
                 return Some(2);
             }
-            // A definition of a link or an abbreviation. Some renderers look for its address or title in what follows, fence
-            // or not, and an abbreviation gives its words another look wherever they stand.
+            // A definition of a link or an abbreviation. Some renderers look for its address or title in the
+            // following text, fences included, and an abbreviation restyles its words everywhere.
             (']', Some(':')) => {
                 out.push_str("]&#58;");
                 return Some(2);
@@ -354,7 +357,7 @@ impl MarkdownGuard {
         Some(char.len_utf8())
     }
 
-    /// A run of backticks, and the code behind it if the same line ends it.
+    /// A run of backticks, and the code after it if the same line closes it.
     fn code_span(&mut self, rest: &str, end: TextEnd, out: &mut String) -> Option<usize> {
         let (line, line_end) = line_within(rest, SPAN_BYTES_MAX, end);
         let waits = line_end == LineEnd::Open;
@@ -376,7 +379,7 @@ impl MarkdownGuard {
             if waits {
                 return None;
             }
-            // They end nowhere: they are text, and those behind them may belong to them.
+            // They are not closed: they are text, and later ones may pair with them.
             self.has_doubtful_code = true;
             out.push_str(&line[..length]);
             return Some(length);
@@ -460,7 +463,7 @@ impl MarkdownGuard {
         }
         let body = &rest[indent..];
         let (line, line_end) = line_within(body, LINE_BYTES_MAX, end);
-        // A renderer that knows no mathematics sees a fence there: the formula is over for every other as well.
+        // A renderer without mathematics reads a fence there, so the formula ends here for all renderers.
         let is_other_block = ["```", "~~~", ":::", "///"].iter().any(|mark| line.starts_with(mark));
         let close = line.find("$$");
         let remainder = close.map(|at| line[at..].trim_start_matches('$'));
@@ -493,11 +496,11 @@ impl MarkdownGuard {
 
 /// A line that begins with white space, if it is an empty one.
 enum BlankLine {
-    /// It goes on with something.
+    /// The line has other characters.
     No,
     /// Not known yet.
     Open,
-    /// So many bytes of nothing.
+    /// The line is empty and has this many bytes.
     Taken(usize),
 }
 
@@ -526,7 +529,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_markdown_stays_as_it_is() {
+    fn ordinary_markdown_is_unchanged() {
         for text in [
             "Plain text, **bold**, _it_, [a link](https://x.org/a_b?c=<d>).".replace("<d>", "d").as_str(),
             "# Head\n\n- one\n- two\n  - three\n\n1. first\n2. second\n\n> quoted\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
@@ -545,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_begin_a_tag_is_text() {
+    fn html_tags_are_escaped() {
         check("x <!--", "x &lt;!--");
         check("<details>\n<summary>s", "&lt;details>\n&lt;summary>s");
         check("</div><?x <![CDATA[ <a\n<", "&lt;/div>&lt;?x &lt;![CDATA[ &lt;a\n<");
@@ -556,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn only_code_that_every_renderer_sees_as_such_has_its_own_angles() {
+    fn angle_brackets_stay_only_in_unambiguous_code() {
         // Backticks that end nowhere may end in the next line, or are escaped.
         check("a ` b\nc ` <x> ` d\n\n`<y>`", "a ` b\nc ` &lt;x> ` d\n\n`<y>`");
         check(r"a \` <x> ` b `<y>`", r"a \` &lt;x> ` b `&lt;y>`");
@@ -568,7 +571,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fence_stands_alone_and_is_closed() {
+    fn fence_starts_its_own_line_and_is_closed() {
         check("```html\n<div>", "```html\n<div>\n```");
         check("```", "```\n```");
         check("~~~~x\n<a>\n~~~\n", "~~~~x\n<a>\n~~~\n~~~~");
@@ -585,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn a_formula_stands_alone_and_is_closed() {
+    fn formula_starts_its_own_line_and_is_closed() {
         check("$$", "");
         check("$$\n\n$$\na", "\na");
         check("$\n```\n$\n```\n", "&#36;\n```\n$\n```\n");
@@ -600,7 +603,7 @@ mod tests {
     }
 
     #[test]
-    fn containers_footnotes_abbreviations_and_floods_are_text() {
+    fn containers_and_footnotes_are_escaped_and_floods_cut() {
         check("::: spoiler\n", "&#58;:: spoiler\n");
         check("/// details\n", "&#47;// details\n");
         check("a[^1]\n\n[^1]: b", "a[&#94;1]\n\n[&#94;1]&#58; b");
@@ -614,7 +617,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_cut_changes_anything(pieces in proptest::collection::vec(
+        fn cuts_do_not_change_the_output(pieces in proptest::collection::vec(
             proptest::sample::select(vec![
                 "`", "``", "```", "~~~", "$", "$$", "<", "<b>", "<!--", "\n", "\n\n", " ", "    ", "\t", "-", "- ", "1.",
                 "a", "js", "\\", "[", "^", "*[", "]:", ":::", "///", "]: ", "|", "\r", "\r\n", "think", "◁", "\u{200b}", "中",

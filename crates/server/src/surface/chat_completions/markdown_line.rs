@@ -5,7 +5,7 @@ use throughline_wire::visible::is_hidden;
 /// Longest line that is held back, in bytes.
 pub(super) const LINE_BYTES_MAX: usize = 1_000;
 
-/// More of the text may come, or it is over.
+/// State of the text: more may follow, or it is complete.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextEnd {
     Open,
@@ -15,11 +15,11 @@ pub(super) enum TextEnd {
 /// The end of a part of a line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum LineEnd {
-    /// It is all of the line.
+    /// The part is the whole line.
     Whole,
-    /// More of it may come.
+    /// More of the line may follow.
     Open,
-    /// It is longer than one looks.
+    /// The line exceeds the limit.
     TooLong,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct LineLead {
     pub indent: usize,
     /// Bytes of all of it.
     pub length: usize,
-    /// The same in columns.
+    /// Width of the indent in columns.
     pub columns: usize,
 }
 
@@ -69,7 +69,7 @@ impl LineLead {
                 return None;
             }
         }
-        // A run of marks may go on.
+        // A run of marks may be incomplete.
         let body = &rest[length..];
         let may_become_block = ["```", "~~~", "$$", ":::", "///"];
         let is_open = may_become_block.iter().any(|block| block.starts_with(body) && !body.is_empty());
@@ -89,7 +89,7 @@ pub(super) fn blank_length(text: &str) -> usize {
     text.find(|char| !is_blank(char)).unwrap_or(text.len())
 }
 
-/// Length of a part of a text with the white space and the line end behind it.
+/// Length of a part of a text with the white space and the line end after it.
 pub(super) fn with_line_end(text: &str, length: usize) -> usize {
     let blank = blank_length(&text[length..]);
     length + blank + usize::from(text[length + blank..].starts_with('\n'))

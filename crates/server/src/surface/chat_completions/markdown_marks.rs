@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-/// Tags that chat programs fold the rest of an answer for, wherever they stand.
+/// Tags, anywhere in a text, after which chat programs fold the rest of an answer.
 const FOLDING_TAGS: [&str; 9] = [
     "think",
     "thinking",
@@ -21,7 +21,7 @@ pub(super) fn begins_tag(next: Option<char>) -> bool {
     next.is_some_and(|next| !(next.is_whitespace() || next.is_ascii_digit() || "=-<>".contains(next)))
 }
 
-/// Bytes of a `<` and the name behind it, as far as a name is looked at.
+/// Length of a `<` and the name after it, up to the maximum length of a name.
 pub(super) fn tag_length(text: &str) -> usize {
     let is_name = |char: char| char.is_ascii_alphabetic() || "_|/".contains(char);
     let length = 1 + text[1..].find(|char| !is_name(char)).unwrap_or(text.len() - 1);
@@ -70,7 +70,7 @@ pub(super) fn harmless_prose(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// A formula, which is prose where nobody draws it: a space changes nothing in TeX.
+/// A formula that is harmless if it is rendered as prose: an added space changes nothing in TeX.
 pub(super) fn harmless_maths(text: &str) -> Cow<'_, str> {
     map_marks(text, &['<', '[', ']', '◁', '*'], |rest| match rest.chars().next() {
         Some('<') if begins_tag(rest[1..].chars().next()) => Some(("< ", 1)),
@@ -82,8 +82,8 @@ pub(super) fn harmless_maths(text: &str) -> Cow<'_, str> {
     })
 }
 
-/// A text with some of these marks changed: `change` looks at the text from there on, and says what stands for how many
-/// of its bytes.
+/// A text with some of these marks replaced: `change` gets the text from a mark on, and returns the
+/// replacement and the number of bytes that it replaces.
 fn map_marks<'a>(
     text: &'a str,
     marks: &[char],
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_the_same_value_without_folding_tags() {
+    fn escaping_folding_tags_preserves_the_json_value() {
         let json = r#"{"a": "<think> <b> ◁think▷ </details>"}"#;
         let escaped = escape_folding_tags(json);
         assert_eq!(escaped, r#"{"a": "\u003cthink> <b> \u25c1think▷ \u003c/details>"}"#);

@@ -1,9 +1,9 @@
 //! A turn as OpenAI Chat Completions: events in, chunks out. Pure: no socket, no clock, and no type of the web framework.
 //!
-//! Every rule here was learned from a real client; [docs/openai-clients.md] names the clients:
-//! one role, one finish, one `[DONE]`; one thing a chunk; what only we know on a key of its own, `throughline`, of an
-//! otherwise empty chunk, since named events and foreign objects break clients; never a call that the server runs as
-//! `tool_calls`, since clients run those again.
+//! Every rule here was learned from a real client; [docs/openai-clients.md] names the clients: one role, one
+//! finish, one `[DONE]`; one part per chunk; our extensions in the field `throughline` of an otherwise empty
+//! chunk, since named events and foreign objects break clients; never a call that the server runs as
+//! `tool_calls`, since clients would run it again.
 //!
 //! [docs/openai-clients.md]: https://github.com/throughline/throughline/blob/main/docs/openai-clients.md
 
@@ -47,7 +47,7 @@ use tool_display::StatusPhase;
 pub(crate) enum UsageChunk {
     /// `stream_options.include_usage` is set, or the answer is not streamed.
     Wanted,
-    /// It is not.
+    /// Usage is not sent.
     #[default]
     Unwanted,
 }
@@ -55,11 +55,11 @@ pub(crate) enum UsageChunk {
 /// Selection of the texts that form the answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum AnswerText {
-    /// All of them, one after the other.
+    /// Texts of all steps, joined.
     #[default]
     EveryStep,
-    /// The last one's: what was said before a tool was called would stand in front of the JSON that is asked for, so it
-    /// goes to the reasoning.
+    /// Text of the last step: text before a call would precede the requested JSON, so it goes to the
+    /// reasoning.
     LastStep,
 }
 
@@ -68,57 +68,59 @@ pub(crate) enum AnswerText {
 pub(crate) enum AnswerEnd {
     /// The turn is over.
     TurnEnded,
-    /// The turn waits for the client's own tools, and will go on in another answer.
+    /// The turn waits for client tools, and will continue in another answer.
     ToolCalls,
-    /// The turn waits for a person, who answers with the next message, and will go on in another answer.
+    /// The turn waits for a person, who answers with the next message, and will continue in another answer.
     Question,
-    /// A call that the client has a part of cannot be run. The turn goes on, and nobody will hear of it.
+    /// A call that was partly sent to the client cannot be run. The turn continues without a reader.
     BrokenCall,
-    /// Somebody else has brought the result of such a call, and the turn goes on there.
+    /// Another client has sent the result of such a call, and the turn continues there.
     AnsweredElsewhere,
 }
 
-/// Where questions whether a call may run are put.
+/// Channel for approval questions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ApprovalChannel {
-    /// To whoever reads the events: the answer goes on when they are answered.
+    /// Events: the answer continues when the questions are answered.
     #[default]
     Events,
-    /// In the text: the answer ends with them.
+    /// The text: the answer ends with the questions.
     Text,
-    /// To nobody: they are denied.
+    /// None: the questions are denied.
     DenyAll,
 }
 
-/// One answer: a turn from its beginning, or from where an answer before ended with calls for the client.
+/// One answer: a turn from its beginning, or from the end of a previous answer that handed calls to the
+/// client.
 pub(crate) struct ChatProjection {
     usage_chunk: UsageChunk,
     render: ToolRendering,
     answer_text: AnswerText,
-    /// The text of the step that runs, if only the last one's is the answer: nobody knows yet whether it is.
+    /// The text of the running step if only the last step's text is the answer, which is not known yet.
     step_text: String,
     calls: TurnCalls,
-    /// Where the deltas of an open block go.
+    /// Output channel of each open block.
     open: BTreeMap<u32, OutputChannel>,
     content: TextJoiner,
     refusal: TextJoiner,
     reasoning: TextJoiner,
     /// Calls and remarks to be shown in the text when no block of text is open: nothing is put into a sentence.
     held_texts: Vec<HeldText>,
-    /// The same for reasoning.
+    /// Reasoning that is held back with the text.
     held_thoughts: Vec<String>,
     usage: Usage,
     finish: Option<FinishReason>,
     fault: Option<TurnFault>,
-    /// True once the model has said something or a tool runs. A failure before that is as if the answer had never begun.
+    /// True once the model has sent content or a tool runs. A failure before that is reported as if the
+    /// answer had never begun.
     started: bool,
     ended: Option<AnswerEnd>,
 }
 
-/// Something to be shown.
+/// Text that is held back.
 struct HeldText {
     text: String,
-    /// It says that this call runs, which is no news once its result is there.
+    /// Set if the text announces the start of this call, which is omitted once its result is there.
     start_of: Option<CallId>,
 }
 
@@ -133,12 +135,12 @@ enum OutputChannel {
     Content,
     Refusal,
     Reasoning,
-    /// Sound: told as events only.
+    /// Sound: sent as events only.
     Other,
 }
 
 impl ChatProjection {
-    /// An answer of which nothing has been said.
+    /// A new, empty answer.
     pub(crate) fn new(usage_chunk: UsageChunk, render: ToolRendering) -> Self {
         Self {
             usage_chunk,
@@ -160,7 +162,7 @@ impl ChatProjection {
         }
     }
 
-    /// The same with these texts. What is shown of tools goes to the reasoning where only JSON can stand in the answer.
+    /// Sets the texts of the answer. If only JSON may be in the answer, tool displays go to the reasoning.
     pub(crate) fn with_text(mut self, answer_text: AnswerText) -> Self {
         self.answer_text = answer_text;
         if answer_text == AnswerText::LastStep
@@ -171,7 +173,7 @@ impl ChatProjection {
         self.with_guard()
     }
 
-    /// JSON is read by programs, which would not find what a guard has changed; a question stands alone there.
+    /// Adds the Markdown guard, except for JSON: programs parse it, and a question is sent alone there.
     fn with_guard(mut self) -> Self {
         let may_ask = self.calls.approval_channel() == ApprovalChannel::Text
             && self.answer_text == AnswerText::EveryStep;
@@ -183,31 +185,31 @@ impl ChatProjection {
         self.render
     }
 
-    /// The same, and questions are put there.
+    /// Sets the channel for approval questions.
     #[must_use]
     pub(crate) fn with_approval_channel(mut self, channel: ApprovalChannel) -> Self {
         self.calls.set_approval_channel(channel);
         self.with_guard()
     }
 
-    /// The same, and calls of the client's own arrive so.
+    /// Sets the delivery of calls of client tools.
     #[must_use]
     pub(crate) fn with_call_delivery(mut self, delivery: CallDelivery) -> Self {
         self.calls.set_delivery(delivery);
         self
     }
 
-    /// True for a question that the format cannot express, so that nobody will answer it.
+    /// True for a question that the format cannot express, so that the client cannot answer it.
     pub(crate) fn cannot_ask(&self, question: QuestionKind) -> bool {
         match self.calls.approval_channel() {
             ApprovalChannel::Events => false,
-            // What a running tool asks is filled in or done elsewhere; a chat window has a yes and a no.
+            // An elicitation has a form or a link; a chat can only answer yes or no.
             ApprovalChannel::Text => question != QuestionKind::Call,
             ApprovalChannel::DenyAll => true,
         }
     }
 
-    /// Another answer of the same kind, of which nothing has been said.
+    /// Another answer with the same settings, without content.
     pub(crate) fn new_answer(&self) -> Self {
         Self::new(self.usage_chunk, self.render)
             .with_text(self.answer_text)
@@ -215,7 +217,7 @@ impl ChatProjection {
             .with_call_delivery(self.calls.delivery())
     }
 
-    /// The first piece, to be sent before anything is known of the answer.
+    /// The first chunk, which is sent before any event.
     pub(crate) fn opening(&self) -> ChatChunk {
         ChatChunk::Role
     }
@@ -244,7 +246,7 @@ impl ChatProjection {
         if self.ended.is_some() { Vec::new() } else { self.calls.due_questions() }
     }
 
-    /// Ends the answer with this text, which asks.
+    /// Ends the answer with the text of a question.
     pub(crate) fn end_with_question(&mut self, text: &str) -> Vec<ChatChunk> {
         let mut out = Vec::new();
         self.open.clear();
@@ -255,7 +257,8 @@ impl ChatProjection {
         out
     }
 
-    /// Takes the next event: what the client is told of it, in order. Nothing once the answer has [`ended`](Self::ended).
+    /// Takes the next event and returns its chunks in order. Empty once the answer has
+    /// [`ended`](Self::ended).
     pub(crate) fn push(&mut self, event: &Event) -> Vec<ChatChunk> {
         let mut out = Vec::new();
         if self.ended.is_some() {
@@ -263,7 +266,7 @@ impl ChatProjection {
         }
         self.track(event);
         if matches!(event.kind, EventKind::StreamEnd { .. }) {
-            // Whatever was open stays as it is.
+            // Open blocks stay as they are.
             self.open.clear();
             self.flush_held(&mut out);
         }
@@ -319,7 +322,7 @@ impl ChatProjection {
             }
             EventKind::BlockSuperseded { .. } => {
                 self.step_text.clear();
-                // What was sent cannot be taken back: what replaces it begins a new paragraph.
+                // Sent text cannot be retracted: its replacement begins a new paragraph.
                 if let Some(at) = event.block {
                     self.begin_text_block(at, out);
                 }
@@ -332,7 +335,7 @@ impl ChatProjection {
             }
             EventKind::ToolStart { .. } => self.render_start(event, out),
             EventKind::ToolResult(result) => self.render_result(event, result, out),
-            // It stands at the end of the answer; what a running tool asks cannot be answered there.
+            // It is put at the end of the answer; an elicitation cannot be answered there.
             EventKind::ApprovalRequest { .. } if self.calls.approval_channel() == ApprovalChannel::Text => {
                 out.push(event_chunk(event, None))
             }
@@ -361,7 +364,7 @@ impl ChatProjection {
             | EventKind::StreamEnd { .. } => out.push(event_chunk(event, None)),
             EventKind::StepStart { .. } => self.move_step_text_to_reasoning(out),
             EventKind::ToolInputDelta { .. } => out.extend(self.calls.fragment(event)),
-            // What the model alone is told is shown to nobody.
+            // Text for the model alone is not shown.
             EventKind::ModelText { .. } | EventKind::Unrecognised => {}
             _ => out.push(event_chunk(event, None)),
         }
@@ -426,7 +429,7 @@ impl ChatProjection {
         }
     }
 
-    /// Another step follows, so what the one before said is not the answer.
+    /// Moves the text of the finished step to the reasoning, since another step follows.
     fn move_step_text_to_reasoning(&mut self, out: &mut Vec<ChatChunk>) {
         if !self.step_text.is_empty() {
             self.held_thoughts.push(std::mem::take(&mut self.step_text));
@@ -435,7 +438,7 @@ impl ChatProjection {
         }
     }
 
-    /// No step follows: what this one said is the answer.
+    /// Sends the text of the finished step as the answer, since no step follows.
     fn flush_step_text(&mut self, out: &mut Vec<ChatChunk>) {
         if !self.step_text.is_empty() {
             out.push(ChatChunk::Content(std::mem::take(&mut self.step_text)));
@@ -542,7 +545,8 @@ impl ChatProjection {
         self.ended = Some(AnswerEnd::ToolCalls);
     }
 
-    /// The client has a part of a call that cannot be run, and nothing can take it back: an error, so that no client runs it.
+    /// A call that was partly sent to the client cannot be run, and the sent part cannot be retracted: an
+    /// error, so that no client runs it.
     fn break_off(&mut self, cause: BrokenCallCause<'_>, end: AnswerEnd, out: &mut Vec<ChatChunk>) {
         let name = self.calls.take_begun().unwrap_or_default();
         self.fail(ChatErrorBody::for_broken_call(&name, cause), end, out);

@@ -1,8 +1,8 @@
-//! A question whether calls may run, as the end of an answer in a chat window, and the message that answers it.
+//! Approval questions at the end of an answer in a chat, and the message that answers them.
 //!
-//! The person reads it among words of models and tools, and the answer comes back as one more chat message, in a history
-//! that the client holds. So nothing in it counts but a code that is in no other place: random, good once, in the
-//! assistant's last message, under the question word for word as it was asked.
+//! The user reads them among text of models and tools, and the answer comes back as one more chat message, in
+//! a history that the client stores. So only a code authenticates it that occurs in no other text: random,
+//! valid once, in the assistant's last message, below the unchanged text of the question.
 
 use serde_json::Value;
 use throughline::decision_in_words;
@@ -11,7 +11,7 @@ use throughline_wire::{Message, UserPart, visible};
 
 /// Prefix of a code. No text of a model or tool reaches a client with it: see [`CodeMasker`].
 const MARK: &str = "tlq_";
-/// Random bytes of a code: nobody guesses it.
+/// Random bytes of a code: too many to guess.
 pub(crate) const CODE_BYTES: usize = 16;
 const CODE_CHARS: usize = MARK.len() + 2 * CODE_BYTES;
 /// Context of the hash: another use of the same bytes has another hash.
@@ -36,7 +36,7 @@ impl AnswerCode {
         is_code.then(|| Self(text.to_owned()))
     }
 
-    /// As it is shown, once.
+    /// The code as it is shown, once.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
@@ -47,20 +47,20 @@ impl AnswerCode {
     }
 }
 
-/// A call that asks.
+/// A call that needs approval.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct CallQuestion {
     /// The key of the answer.
     pub approval_id: String,
     /// Hash of the arguments that the person sees.
     pub arguments_hash: String,
-    /// In words.
+    /// Text of the question.
     pub question: String,
     /// Arguments that the call would run with.
     pub arguments: Value,
 }
 
-/// The end of an answer that asks: arguments whole, how to answer, a link, and the code as the last word.
+/// The end of an answer with questions: whole arguments, instructions, a link, and the code as the last word.
 pub(crate) fn question_text(questions: &[CallQuestion], link: &str, code: &AnswerCode) -> String {
     let mut out = String::new();
     for CallQuestion { question, arguments, .. } in questions {
@@ -84,7 +84,7 @@ fn harmless_json(arguments: &Value) -> String {
     super::markdown_marks::escape_folding_tags(&json)
 }
 
-/// The code at the end of what the assistant said last, if nothing but the user has spoken since.
+/// The code at the end of the assistant's last message, if only user messages follow it.
 pub(crate) fn last_question(history: &[Message]) -> Option<(AnswerCode, &str)> {
     let last = history.iter().rev().find(|message| !matches!(message, Message::User(_)))?;
     let Message::Step(step) = last else { return None };
@@ -113,13 +113,13 @@ pub(crate) fn ends_with_question(text: &str, chars: usize, hash: &str) -> bool {
 /// Reply of a user to a question.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum QuestionReply {
-    /// Yes or no, and nothing else.
+    /// A yes or a no without other text.
     Plain(ApprovalDecision),
     /// Anything else: a no, and this is why.
     Words(String),
 }
 
-/// Reads the messages of the user behind a question.
+/// Parses the user messages after a question.
 pub(crate) fn read_reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> QuestionReply {
     let mut texts = Vec::new();
     let mut is_text = true;
@@ -136,7 +136,7 @@ pub(crate) fn read_reply<'a>(parts: impl IntoIterator<Item = &'a UserPart>) -> Q
     }
 }
 
-/// Takes codes out of what a model is told: it never sees one, so it cannot repeat one.
+/// Removes codes from text for the model: it never sees one, so it cannot repeat one.
 pub(crate) fn strip_codes(text: &mut String) {
     if !text.contains(MARK) {
         return;
@@ -155,7 +155,7 @@ pub(crate) fn strip_codes(text: &mut String) {
     *text = out;
 }
 
-/// The same for what a user says.
+/// Removes codes from user messages.
 pub(crate) fn strip_codes_in(parts: &mut [UserPart]) {
     for part in parts {
         if let UserPart::Text { text } = part {
@@ -164,10 +164,11 @@ pub(crate) fn strip_codes_in(parts: &mut [UserPart]) {
     }
 }
 
-/// Changes every [`MARK`] in a text that comes in pieces, so that nothing a model or tool says looks like a code.
+/// Replaces every [`MARK`] in a text that arrives in pieces, so that text of models and tools never contains
+/// a code.
 #[derive(Clone, Debug, Default)]
 pub(super) struct CodeMasker {
-    /// Number of the prefix's characters that the text ends with so far.
+    /// Length of the prefix of the mark that the text so far ends with.
     matched: usize,
 }
 
@@ -177,7 +178,7 @@ impl CodeMasker {
         let mark = MARK.as_bytes();
         let mut out = String::with_capacity(text.len());
         for c in text.chars() {
-            // No proper part of the mark begins again inside it, so that one place to compare with is enough.
+            // No proper suffix of the mark is a prefix of it, so one position to compare with suffices.
             let goes_on = mark.get(self.matched).is_some_and(|next| c == char::from(*next));
             self.matched = if goes_on { self.matched + 1 } else { usize::from(c == char::from(mark[0])) };
             if self.matched == mark.len() {
@@ -220,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_whole_and_nothing_in_them_is_unseen() {
+    fn arguments_are_shown_complete_and_escaped() {
         let text = asked(json!({"path": "a\u{202e}txt.exe\u{200b}", "text": "```\n\n# Hi `x`"}));
         for spelled in ["a\\u202etxt.exe\\u200b", "```\\n\\n# Hi `x`"] {
             assert!(text.contains(spelled), "{text}");
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_word_of_the_last_answer_is_a_code() {
+    fn code_is_read_only_from_the_end_of_the_last_answer() {
         let text = asked(json!({}));
         let found = |history: &[Message]| last_question(history).map(|(code, _)| code.reveal().to_owned());
         assert_eq!(found(&[user("Hi"), step(&text)]).as_deref(), Some(code().reveal()));
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_the_same_however_it_is_wrapped_and_another_with_one_letter() {
+    fn question_hash_ignores_line_breaks_but_not_content() {
         let text = asked(json!({"path": "a"}));
         let (stored, hash) =
             (normalized(&text), blake3::hash(normalized(&text).as_bytes()).to_hex().to_string());
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_yes_is_a_yes_and_nothing_else() {
+    fn reply_is_approval_denial_or_free_text() {
         let reply = |text: &str| read_reply(&[UserPart::Text { text: text.to_owned() }]);
         for yes in [
             "yes",
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_of_a_text_lets_the_mark_through_and_nothing_else_changes() {
+    fn only_the_code_mark_is_masked_at_every_cut() {
         let text = format!("t tl tlq {} ttlq_ tlqtlq_ 是", code().reveal());
         let whole = CodeMasker::default().mask(&text);
         assert!(!whole.contains(MARK), "{whole}");
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_is_told_no_code() {
+    fn codes_are_stripped_from_text() {
         let mut text = format!("a {} b tlq_ c tlq_{}", code().reveal(), "AB".repeat(16));
         strip_codes(&mut text);
         assert_eq!(text, format!("a tlq_ b tlq_ c tlq_{}", "AB".repeat(16)));

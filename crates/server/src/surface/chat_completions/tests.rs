@@ -1,5 +1,5 @@
-//! Turns as Chat Completions, out of their logs alone: every answer breaks no rule of the strictest client, says what the
-//! fold says, and the answer without streaming is the same.
+//! Turns as Chat Completions, from their logs alone: every answer satisfies the strictest client, has the
+//! text of the fold, and is the same without streaming.
 
 #[path = "../../../tests/it/support/check_stream.rs"]
 mod check_stream;
@@ -30,7 +30,7 @@ fn head() -> ChunkHead {
     ChunkHead { id: "chatcmpl-1".into(), created: 1_763_683_200, model: "default".into() }
 }
 
-/// One answer: its bytes, what it is without streaming, and how many events it has used up.
+/// One answer: its bytes, the body without streaming, and the number of events that it has consumed.
 struct ProjectedAnswer {
     bytes: Vec<u8>,
     whole: ChatCompletion,
@@ -58,7 +58,7 @@ fn project(seen: &[Event], fresh: &[Event], usage: UsageChunk, render: ToolRende
             break;
         }
     }
-    // Whatever comes afterwards says nothing.
+    // Later events produce nothing.
     for event in &fresh[used..] {
         assert_eq!(projection.push(event), [], "behind the end");
     }
@@ -112,7 +112,7 @@ fn a_turn_with_three_tools_is_one_message() {
 }
 
 #[test]
-fn what_the_client_has_said_is_not_told_to_it_again() {
+fn input_is_not_sent_back_to_the_client() {
     let answer = check(&events(EVERY_KIND), UsageChunk::Wanted, ToolRendering::None);
     for event in answer
         .events
@@ -124,10 +124,10 @@ fn what_the_client_has_said_is_not_told_to_it_again() {
 }
 
 #[test]
-fn refusal_error_and_what_replaces_text_have_their_places() {
+fn refusal_error_and_replaced_text_are_separate() {
     let answer = check(&events(EVERY_KIND), UsageChunk::Wanted, ToolRendering::None);
     assert_eq!(answer.refusal, "No. ");
-    // What was sent cannot be taken back: what replaces it is a paragraph of its own.
+    // Sent text cannot be retracted: its replacement is a separate paragraph.
     assert_eq!(answer.content, "Half a sent\n\nday.");
     let error = answer.error.as_ref().unwrap();
     assert_eq!(error["code"], "upstream_lost");
@@ -144,7 +144,7 @@ fn refusal_error_and_what_replaces_text_have_their_places() {
 }
 
 #[test]
-fn every_way_to_end_has_a_finish_that_clients_know() {
+fn every_turn_status_has_a_finish_reason_or_error() {
     let ends = |log: &str, status: &str, finish: Option<&str>| {
         let mut log = events(log);
         if let Some(last) = log.last_mut() {
@@ -169,7 +169,7 @@ fn every_way_to_end_has_a_finish_that_clients_know() {
 }
 
 #[test]
-fn tools_are_shown_as_the_client_wishes() {
+fn tool_calls_follow_the_requested_rendering() {
     let log = events(TOOLS);
     let text = check(&log, UsageChunk::Unwanted, ToolRendering::Text);
     assert_eq!(
@@ -210,7 +210,7 @@ fn tools_are_shown_as_the_client_wishes() {
     }
 }
 
-/// Whoever watches sees what runs while it runs.
+/// A viewer sees a running call while it runs.
 #[test]
 fn a_card_appears_when_its_call_starts() {
     let log = events(TOOLS);
@@ -232,9 +232,9 @@ fn a_card_appears_when_its_call_starts() {
     }
 }
 
-/// A tool that ends while the model still talks: its card does not stand in the middle of a sentence.
+/// A tool that ends while the model still writes: its card is not put into the middle of a sentence.
 #[test]
-fn nothing_is_put_into_a_sentence() {
+fn tool_card_waits_for_the_end_of_the_text_block() {
     let text = |seq: u64, kind: Value| {
         let mut event = json!({"turn_id": "t", "seq": seq, "timestamp": 1, "step": 1});
         for (key, value) in kind.as_object().unwrap() {
@@ -260,7 +260,7 @@ fn nothing_is_put_into_a_sentence() {
     assert_eq!(answer.content, "One sentence.\n\n> **face.set**: done\n\n");
 }
 
-/// Some calls of a log become the client's own, and all that happens takes its time.
+/// Turns some calls of a log into client calls, and spreads the events over time.
 fn with_own_calls(log: &mut [Event], own: impl Fn(usize) -> bool) {
     let mut calls = Vec::new();
     for event in log {
@@ -284,7 +284,7 @@ fn with_own_calls(log: &mut [Event], own: impl Fn(usize) -> bool) {
 }
 
 #[test]
-fn a_call_of_the_clients_own_is_handed_over_when_nothing_else_runs() {
+fn client_call_is_handed_over_when_nothing_else_runs() {
     let mut log = events(TOOLS);
     with_own_calls(&mut log, |at| at == 2);
     let first = project(&[], &log, UsageChunk::Wanted, ToolRendering::Text);
@@ -295,7 +295,7 @@ fn a_call_of_the_clients_own_is_handed_over_when_nothing_else_runs() {
     assert_eq!(answer.finish.as_deref(), Some("tool_calls"));
     agree(&answer, first.whole);
 
-    // The rest of the turn is the next answer: nothing of the first is said again.
+    // The rest of the turn is the next answer: nothing of the first is repeated.
     let (seen, fresh) = log.split_at(first.used);
     let second = project(seen, fresh, UsageChunk::Wanted, ToolRendering::Text);
     let answer = check_stream(&second.bytes);
@@ -303,9 +303,9 @@ fn a_call_of_the_clients_own_is_handed_over_when_nothing_else_runs() {
     assert_eq!(answer.calls, []);
 }
 
-/// Whoever watches sees a long call while the model writes it; one that is quick comes whole.
+/// A viewer sees a long call while the model writes it; a short one is sent whole.
 #[test]
-fn a_call_of_the_clients_own_arrives_while_it_is_written() {
+fn slow_client_call_streams_and_broken_one_is_an_error() {
     let written = |pieces: &[&str], pace_ms: i64, rest: &str| {
         let mut log = String::from(
             r#"{"type":"tool_use","tool_name":"write","wire_name":"write","source":"requester","effect":"external","status":"preparing","slot":0,"position":0}"#,
@@ -349,7 +349,7 @@ fn a_call_of_the_clients_own_arrives_while_it_is_written() {
         );
     }
 
-    // What was sent cannot be taken back: no client may run it.
+    // Sent text cannot be retracted: no client may run the call.
     let refused = r#"
 {"type":"tool_input","raw":"{\"path\": \"a\", \"text\": \"one two\"}","problem":"no"}
 {"type":"tool_result","status":"error","error":{"code":"invalid_arguments","message":"`path` is missing."}}"#;
@@ -394,7 +394,7 @@ fn a_call_of_the_clients_own_arrives_while_it_is_written() {
 }
 
 #[test]
-fn the_checker_sees_what_breaks_clients() {
+fn stream_checker_rejects_invalid_streams() {
     let told = project(&[], &events(TOOLS), UsageChunk::Wanted, ToolRendering::None);
     let good = String::from_utf8(told.bytes).unwrap();
     assert!(read(good.as_bytes()).is_ok());
@@ -436,7 +436,7 @@ fn the_checker_sees_what_breaks_clients() {
     }
 }
 
-/// All visible text of a log, put together another way than the projection does it.
+/// All visible text of a log, assembled independently of the projection.
 fn text_blocks(log: &[Event]) -> Vec<String> {
     let mut blocks: Vec<(u32, String)> = Vec::new();
     let mut open = Vec::new();
@@ -461,7 +461,7 @@ proptest! {
 
     /// Hostile models, tools, people and crashes; any calls may be the client's own.
     #[test]
-    fn no_turn_breaks_a_rule(seed in 0_u64..1_000_000, render in 0..ToolRendering::ALL.len(), usage in any::<bool>(), own in any::<u8>()) {
+    fn simulated_turns_obey_the_stream_rules(seed in 0_u64..1_000_000, render in 0..ToolRendering::ALL.len(), usage in any::<bool>(), own in any::<u8>()) {
         let (_, render) = ToolRendering::ALL[render];
         let usage = if usage { UsageChunk::Wanted } else { UsageChunk::Unwanted };
         let mut log = sim::events(seed).unwrap();

@@ -7,7 +7,7 @@ use super::question::CodeMasker;
 /// Gap between the texts of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ParagraphGap {
-    /// Nothing has been said.
+    /// No text so far.
     #[default]
     Start,
     /// The next text continues the sentence.
@@ -72,7 +72,7 @@ impl TextJoiner {
         self.gap = ParagraphGap::None;
         let text = format!("{gap}{}", self.masker.mask(text));
         let line_ends = text.len() - text.trim_end_matches('\n').len();
-        // A piece of nothing else goes on with those before it.
+        // A piece of line ends only adds to those before it.
         self.line_ends = if line_ends == text.len() { self.line_ends + line_ends } else { line_ends };
         Some(text)
     }
@@ -85,7 +85,7 @@ impl TextJoiner {
         }
     }
 
-    /// Something with empty lines around it.
+    /// A text with empty lines around it.
     pub(super) fn insert(&mut self, text: &str) -> String {
         let gap = self.missing_gap();
         self.gap = ParagraphGap::Written;
@@ -95,7 +95,7 @@ impl TextJoiner {
         format!("{gap}{text}\n\n")
     }
 
-    /// Its last words, as they are: they are ours.
+    /// The last text, inserted unchanged: it is the server's.
     pub(super) fn close_with(&mut self, text: &str) -> String {
         format!("{}{text}", self.missing_gap())
     }
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_front_of_a_card_a_paragraph_and_a_question_is_one_empty_line() {
+    fn one_blank_line_precedes_cards_paragraphs_and_questions() {
         let texts: [&[&str]; 6] = [
             &["Look:"],
             &["Look:\n"],

@@ -1,11 +1,11 @@
-//! Tools in a chat that knows nothing of them: what is shown in the text, if the client wishes it.
+//! Display of tools in chats without tool cards: text that is shown if the client requests it.
 
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use throughline_engine::{ApprovalDecision, CallStatus, ToolResult};
 use throughline_wire::{Media, visible};
 
-/// Output that a card holds, in characters; the event beside it has more.
+/// Maximum length of a card's output, in characters; the event of the same chunk has more.
 pub(super) const CARD_OUTPUT_CHARS_MAX: usize = 4_000;
 
 /// A call as it is shown.
@@ -58,8 +58,8 @@ pub(crate) fn quote_line(text: &str) -> String {
     format!("> {}", inline(text))
 }
 
-/// A folded card with the arguments. It is none of Open WebUI's own: that would be drawn as running for ever, since nothing that
-/// was sent can be changed.
+/// A folded card with the arguments. It does not use Open WebUI's own form, which would show a running call
+/// forever, since sent text cannot be changed.
 pub(crate) fn start_card(call: &DisplayedCall<'_>) -> String {
     format!(
         "<details>\n<summary>{} …</summary>\n{}\n</details>",
@@ -68,8 +68,8 @@ pub(crate) fn start_card(call: &DisplayedCall<'_>) -> String {
     )
 }
 
-/// A text that came back from a client, without the cards of [`start_card`]: they say nothing that a model needs, which
-/// would soon write such cards itself.
+/// A text that a client sends back, without the cards of [`start_card`]: the model does not need them, and
+/// would soon imitate them.
 pub(crate) fn strip_start_cards(text: &str) -> String {
     const BEGIN: &str = "<details>\n<summary>";
     let mut out = String::new();
@@ -95,7 +95,8 @@ pub(crate) fn strip_start_cards(text: &str) -> String {
     out
 }
 
-/// Everything behind such a card, whose summary begins here. A card that is none of ours has other lines, or tags in them.
+/// The text after such a card, whose summary begins here; `None` for other cards, which have other lines or
+/// contain tags.
 fn card_end(from: &str) -> Option<&str> {
     let (summary, from) = from.split_once('\n')?;
     let (arguments, from) = from.split_once('\n')?;
@@ -147,7 +148,7 @@ pub(crate) fn result_information(call: &DisplayedCall<'_>, result: &ToolResult) 
     )
 }
 
-/// Whoever shows a card reads the JSON first: what nobody would see is spelled out in the values themselves.
+/// Arguments with invisible characters spelled out in the values: the card shows parsed JSON.
 fn visible_arguments(json: &str) -> String {
     fn spell_out(value: &mut Value) {
         match value {
@@ -177,7 +178,7 @@ fn visible_arguments(json: &str) -> String {
 pub(crate) fn picture(media: &Media) -> String {
     match media.file_id() {
         None => format!("![image](data:{};base64,{})", media.media_type, media.data()),
-        // Whoever gave it a file took it away again.
+        // The content is stored as a file; a note names it.
         Some(_) => media.note(),
     }
 }
@@ -187,7 +188,7 @@ pub(crate) fn thought(text: &str) -> String {
     format!("[{}]", one_line(text))
 }
 
-/// The same with what came of it.
+/// A thought with the call's result.
 pub(crate) fn result_thought(call: &DisplayedCall<'_>, result: &ToolResult) -> String {
     thought(&format!("{}: {}", call.label(), outcome_text(result)))
 }
@@ -238,7 +239,7 @@ fn status_word(status: CallStatus) -> &'static str {
     }
 }
 
-/// For people, so nothing in it is invisible.
+/// One line for people, with invisible characters spelled out.
 fn one_line(text: &str) -> String {
     visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
@@ -310,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_one_line_and_data_formats_nothing() {
+    fn result_line_is_one_line_and_escapes_its_data() {
         let fine = result_line(&call("{}", "city: Paris"), &result(CallStatus::Success, "16 °C"));
         assert_eq!(fine, "> **Weather** (city: Paris): 16 °C");
         let evil = result_line(&call("{}", "*a*\n\n# b"), &result(CallStatus::Success, "</details><b>`x`"));
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_holds_its_data_whatever_it_is() {
+    fn result_card_escapes_its_data() {
         let evil = "</details>\n\n<script>\"x\"&</script>";
         let card = result_card(&call(r#"{"a":"\"><b>"}"#, ""), &result(CallStatus::Success, evil));
         assert_eq!(
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn an_information_block_ends_where_it_ends() {
+    fn information_block_cannot_be_closed_by_its_data() {
         let fine =
             result_information(&call("{}", "city: Paris"), &result(CallStatus::Success, "16 °C\nsunny"));
         assert_eq!(
@@ -351,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_shown_is_invisible() {
+    fn invisible_characters_are_escaped() {
         let done = result(CallStatus::Success, "\u{1b}[2J\u{2066}x");
         let arguments = r#"{"when":"\u202e2026","n\u200b":["\\u202e"]}"#;
         let card = result_card(&call(arguments, ""), &done);
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn a_start_card_that_comes_back_is_left_out_and_nothing_else_is() {
+    fn only_start_cards_are_stripped() {
         let card = start_card(&call("{\"a\":\"</details>\"}", "a: <b>\n\n# c"));
         let result = result_card(&call("{}", ""), &result(CallStatus::Success, "16 °C"));
         for (text, expected) in [
@@ -392,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_holds_so_much_and_no_more() {
+    fn card_output_is_truncated_at_its_limit() {
         let start = start_card(&call("{\"a\":\"</details>\"}", "a: <b>\n\n# c"));
         assert_eq!(
             start,

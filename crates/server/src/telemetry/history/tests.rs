@@ -33,7 +33,7 @@ fn events() -> Vec<Event> {
 }
 
 #[test]
-fn a_call_is_a_row_that_changes() {
+fn call_row_follows_its_events() {
     let mut fold = CallFold::default();
     let shown: Vec<String> = events()
         .iter()
@@ -68,7 +68,7 @@ fn a_call_is_a_row_that_changes() {
 }
 
 #[tokio::test]
-async fn what_was_not_seen_is_in_the_log() {
+async fn call_rows_are_read_from_the_log() {
     let log: Arc<dyn Log> = Arc::new(MemoryLog::default());
     let claim = log.claim("t").await.expect("a new turn");
     let records: Vec<LogRecord> = events()
@@ -86,7 +86,7 @@ async fn what_was_not_seen_is_in_the_log() {
 }
 
 #[tokio::test]
-async fn an_answer_that_came_faster_than_it_could_be_written_is_told_as_a_beginning() {
+async fn raw_reply_faster_than_the_writer_is_truncated() {
     let dir = tempfile::tempdir().unwrap();
     let settings = SqliteSettings { free_bytes_min: 0, ballast_bytes: 0, ..SqliteSettings::default() };
     let catalog = Arc::new(SqliteStore::open(&dir.path().join("test.db"), settings).await.unwrap());
@@ -132,7 +132,7 @@ async fn an_answer_that_came_faster_than_it_could_be_written_is_told_as_a_beginn
 }
 
 #[test]
-fn of_an_answer_that_could_not_be_written_nothing_that_waits_is_written_behind_the_hole() {
+fn dropping_a_raw_reply_discards_its_queued_pieces() {
     let answer = |step| RawId { turn_id: "t".into(), step, attempt: 1 };
     let mut queue = HistoryQueue::default();
     for (step, bytes) in [(1, "first"), (2, "of another"), (1, "second")] {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use throughline_engine::Event;
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Everything that has been written.
+/// The captured output.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -37,7 +37,7 @@ fn logged(secrets: &[&str], work: impl FnOnce()) -> Vec<serde_json::Value> {
 }
 
 #[test]
-fn a_call_is_logged_when_it_is_seen_and_when_it_has_run() {
+fn call_is_logged_when_detected_and_when_executed() {
     let log = r#"
         {"turn_id":"t","seq":1,"timestamp":1000,"type":"step_start","step":1,"upstream":"x","model":"y","attempt":1,"tools_offered":["demo.weather"]}
         {"turn_id":"t","seq":2,"timestamp":1010,"type":"content_delta","step":1,"block":0,"text":"Hello"}
@@ -82,7 +82,7 @@ fn a_call_is_logged_when_it_is_seen_and_when_it_has_run() {
 }
 
 #[test]
-fn no_line_holds_a_secret() {
+fn secrets_are_redacted_in_log_lines() {
     let secret = "canary/7+x=\"q\"";
     let lines = logged(&[secret], || {
         tracing::info!(url = format!("https://x/?key={}", "canary%2F7%2Bx%3D%22q%22"), "as {secret}");
@@ -98,7 +98,7 @@ fn no_line_holds_a_secret() {
 }
 
 #[test]
-fn the_environment_says_what_is_logged() {
+fn log_filter_is_read_from_the_environment() {
     let directives = |pairs: &[(&str, &str)]| {
         let value =
             |name: &str| pairs.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).into());

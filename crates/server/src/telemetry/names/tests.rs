@@ -10,7 +10,7 @@ fn read(path: &str) -> String {
 }
 
 #[test]
-fn every_metric_is_documented_as_it_is() {
+fn metrics_match_the_documentation() {
     let page = read("docs/observability.md");
     let rows: Vec<&str> = page
         .lines()
@@ -66,7 +66,7 @@ fn every_attribute_is_documented() {
     }
 }
 
-/// The names of metrics in an expression: words with `_` that stand where a metric or label may.
+/// The names of metrics in an expression: words with `_` in a position of a metric or label.
 fn metrics_in(expression: &str) -> BTreeSet<&str> {
     let words = expression.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != ':');
     words
@@ -89,7 +89,7 @@ fn series(metric: &Metric) -> Vec<String> {
 }
 
 #[test]
-fn alerts_ask_for_what_exists() {
+fn alerts_are_documented_and_use_existing_metrics() {
     let rules = read("ops/alerts.yml");
     let exist: BTreeSet<String> = METRICS.iter().flat_map(series).collect();
     let mut asked = BTreeSet::new();
@@ -98,7 +98,7 @@ fn alerts_ask_for_what_exists() {
         let Some(expression) = line.trim().strip_prefix("expr:") else { continue };
         let mut whole = expression.to_owned();
         let indent = line.len() - line.trim_start().len();
-        // A folded expression goes on in deeper lines.
+        // A folded expression continues in deeper lines.
         while let Some(next) = lines.next_if(|next| next.len() - next.trim_start().len() > indent) {
             whole.push_str(next);
         }
@@ -133,7 +133,7 @@ fn groups_in(expression: &str) -> BTreeSet<&str> {
 }
 
 #[test]
-fn the_dashboard_shows_what_exists() {
+fn dashboard_uses_existing_metrics_and_labels() {
     let dashboard: serde_json::Value = serde_json::from_str(&read("ops/grafana.json")).expect("JSON");
     let mut shown = BTreeSet::new();
     let mut cells = BTreeSet::new();
@@ -189,9 +189,9 @@ fn the_dashboard_shows_what_exists() {
     assert!(page.contains("(../ops/grafana.json)"));
 }
 
-// What the requirement says stands in the rules: < 95 %, 1 s, 3 s, 5 a minute, 10 a minute.
+// The limits of the requirement are those of the rules: < 95 %, 1 s, 3 s, 5 a minute, 10 a minute.
 #[test]
-fn the_thresholds_are_those_of_the_requirement() {
+fn alert_thresholds_match_the_requirement() {
     let rules = read("ops/alerts.yml");
     for (alert, threshold) in [
         ("StreamingToolDetectionRateLow", "< 0.95"),

@@ -1,4 +1,4 @@
-//! For how long a viewer may take nothing, in virtual time. What sockets make of it is in `tests/it/viewers/lazy.rs`.
+//! The stall timeout of a viewer, in virtual time. `tests/it/viewers/lazy.rs` tests it with sockets.
 
 use super::{CHECK_INTERVAL, ViewerWatchdog};
 use crate::net::ConnectionCanceller;
@@ -37,7 +37,7 @@ async fn check_cut_behind_its_last_byte(write_waits: bool) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_takes_slowly_is_not_cut_and_who_takes_nothing_is() {
+async fn slow_viewer_stays_connected_and_stalled_viewer_is_cut() {
     check_cut_behind_its_last_byte(true).await;
     check_cut_behind_its_last_byte(false).await;
 }

@@ -1,5 +1,6 @@
-//! Clients that exist, unmodified, against the server over real sockets: each does what its users do, in its own language, and
-//! says what it saw. The scripts are in `clients/`, and so is what pins their packages.
+//! Unmodified clients against the server over real sockets: each script runs the typical use of a client, in
+//! its language, and prints what it received. The scripts are in `clients/`, together with the pins of their
+//! packages.
 //!
 //! `cargo xtask test --only clients` installs the packages and names their folder in `THROUGHLINE_CLIENTS`.
 
@@ -32,7 +33,7 @@ fn turns(count: usize) -> ScriptQueue {
     ScriptQueue::new((0..count).flat_map(|_| turn()))
 }
 
-/// The model breaks off with an error of its own, `count` times.
+/// A model that breaks off with an error, `count` times.
 fn errors(count: usize) -> ScriptQueue {
     let error = || {
         ModelScript::new()
@@ -54,7 +55,7 @@ fn mixed() -> ScriptQueue {
     ])
 }
 
-/// Runs one check of one client against a server with this model, and looks at what the server did.
+/// Runs one check of one client against a server with this model, and checks the server's side.
 async fn check(script: &str, name: &str, model: ScriptQueue, weather_runs: usize) {
     let Some(packages) = packages() else { return };
     let server = Server::start(model).await;
@@ -74,7 +75,7 @@ async fn openai_python() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn openai_python_with_a_tool_of_its_own() {
+async fn openai_python_with_a_client_tool() {
     check("openai_python.py", "own_tool", mixed(), 1).await;
 }
 
@@ -87,12 +88,12 @@ async fn openai_node() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn openai_node_with_a_tool_of_its_own() {
+async fn openai_node_with_a_client_tool() {
     check("openai_node.mjs", "own_tool", mixed(), 1).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn openai_node_sees_a_cut() {
+async fn openai_node_reports_a_cut_stream() {
     let Some(packages) = packages() else { return };
     let server = Server::start(turns(1)).await;
     let address = server::cut_after(server.address, r#""content":"Let"#).await;
@@ -113,7 +114,7 @@ async fn the_llm_command() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn event_source_over_any_number_of_cuts() {
+async fn event_source_reads_every_event_across_cuts() {
     let Some(packages) = packages() else { return };
     for every in [1, 3, 7, 1_000] {
         let server = Server::start(turns(1)).await;

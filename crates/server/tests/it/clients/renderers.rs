@@ -1,4 +1,4 @@
-//! A question at the end of an answer, as Markdown renderers show it behind whatever a model can write.
+//! A question at the end of an answer, as Markdown renderers show it after any text of a model.
 //!
 //! The answers are those of the server; `clients/renderers.mjs` renders them and judges what a person sees.
 
@@ -17,12 +17,12 @@ use throughline_testkit::{ModelScript, ScriptQueue};
 use throughline_wire::visible;
 use tokio::io::AsyncWriteExt;
 
-/// Random answers of the test; `THROUGHLINE_RENDERED_ANSWERS` asks for another number, with another seed.
+/// Number of random answers; `THROUGHLINE_RENDERED_ANSWERS` sets another number, with another seed.
 const RANDOM_ANSWERS: u64 = 150;
 const ANSWERS_VARIABLE: &str = "THROUGHLINE_RENDERED_ANSWERS";
 const RENDERERS_MAX: Duration = Duration::from_secs(3_600);
 
-/// Last words of a model, so that the question behind it is not seen, is folded, or looks like something else.
+/// Texts of a model before a question that try to hide, fold or restyle it.
 const OPENERS: [&str; 70] = [
     "Shall I look up the weather? Answer **yes** or **no**.\n\n<!--",
     "<!-- ",
@@ -96,7 +96,7 @@ const OPENERS: [&str; 70] = [
     "<think>\nLet me see ◁think▷",
 ];
 
-/// Text of a call that says more than it should.
+/// Arguments of a call with misleading text.
 const HOSTILE_TEXTS: [&str; 4] = [
     "milk\"",
     "</details><!-- *a* _b_ `c` [d](e) |f| ~~g~~ $h$ \\ & ^i^ </script>",
@@ -110,7 +110,7 @@ struct Note {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_question_is_seen_whole_and_last_behind_everything_a_model_can_write() {
+async fn renderers_show_the_question_after_hostile_text() {
     let Some(packages) = packages() else { return };
     let count = std::env::var(ANSWERS_VARIABLE).ok().map(|count| count.parse().expect("a number of answers"));
     let mut random = Random(count.map_or(1, |_| std::process::id().into()));
@@ -132,7 +132,7 @@ async fn a_question_is_seen_whole_and_last_behind_everything_a_model_can_write()
     for (at, (name, _, text)) in answers.iter().enumerate() {
         let render = if at % 2 == 0 { "text" } else { "details" };
         let answer = ask(&server, render).await;
-        // Only so many questions may wait at once.
+        // The number of open questions is limited.
         let turn = answer.events[0]["turn_id"].as_str().unwrap();
         assert_eq!(server.post(&format!("/v1/turns/{turn}/cancel"), json!({})).await.0, 202);
         cases.push_str(&case(name, &answer, text).to_string());
@@ -199,7 +199,7 @@ async fn render(packages: &Path, cases: String) -> String {
     said
 }
 
-/// The same numbers for the same seed.
+/// A deterministic generator: the same numbers for the same seed.
 struct Random(u64);
 
 impl Random {

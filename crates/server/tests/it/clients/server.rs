@@ -31,7 +31,7 @@ const KEY: &str = "tl_a-key";
 /// A client that has not come to an end by then hangs.
 const CLIENT_MAX: Duration = Duration::from_secs(120);
 
-/// The folder of the installed packages; without it a test says so and passes.
+/// The folder of the installed packages; without it a test prints a notice and passes.
 pub fn packages() -> Option<PathBuf> {
     match std::env::var_os("THROUGHLINE_CLIENTS") {
         // Another check of this run has them.
@@ -148,7 +148,7 @@ impl Drop for Server {
     }
 }
 
-/// In place of the gate: a key is ada's.
+/// Replaces the gate: every request is ada's.
 async fn ada(mut request: Request, next: Next) -> Response {
     let key = request.headers().get("authorization").and_then(|key| key.to_str().ok());
     if key != Some(&format!("Bearer {KEY}")) {
@@ -158,7 +158,7 @@ async fn ada(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// A way to the server that breaks as soon as these words have gone through.
+/// A proxy to the server that breaks as soon as this text has passed.
 pub async fn cut_after(server: SocketAddr, words: &'static str) -> SocketAddr {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
     let address = listener.local_addr().unwrap();

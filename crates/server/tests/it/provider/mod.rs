@@ -1,4 +1,5 @@
-//! A small provider of OpenID Connect: everybody is signed in at once, codes hold once, and its tokens can be made wrong.
+//! A small OpenID Connect provider: everyone is signed in immediately, codes are valid once, and its tokens
+//! can be made invalid.
 
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
@@ -32,7 +33,7 @@ struct Shared {
     /// Claims of the token about the person.
     person: Value,
     fault: TokenFault,
-    /// Answer of the authorization endpoint in place of a code.
+    /// Error of the authorization endpoint, instead of a code.
     refusal: Option<(String, String)>,
     codes: HashMap<String, IssuedCode>,
     key_requests: usize,
@@ -60,7 +61,7 @@ pub enum TokenFault {
     /// Signed with a key that the provider does not publish, under a name that it does.
     ForeignKey,
     Unsigned,
-    /// No ID token at all.
+    /// The ID token is missing.
     Missing,
 }
 
@@ -323,7 +324,7 @@ pub struct Shown {
     /// Address at the end.
     pub url: Url,
     pub body: String,
-    /// Every address on the way.
+    /// Every address of the redirects.
     pub way: Vec<Url>,
 }
 
@@ -349,7 +350,8 @@ impl Browser {
         url
     }
 
-    /// Goes there. A page of the server itself is not fetched if something stands behind its `#`.
+    /// Follows redirects from this address. A page of the server itself is not fetched if its address has a
+    /// fragment.
     pub async fn go(&self, url: &str) -> Shown {
         let mut url = Url::parse(url).unwrap();
         let mut way = vec![url.clone()];

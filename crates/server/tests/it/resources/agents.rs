@@ -12,7 +12,7 @@ fn settings(more: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_agent_is_made_changed_used_and_taken_away_without_a_restart() {
+async fn agent_lifecycle_needs_no_restart() {
     let server = server().await;
     let made =
         post(&server, "/v1/agents", json!({"name": "researcher", "settings": settings(json!({}))})).await;
@@ -45,7 +45,7 @@ async fn an_agent_is_made_changed_used_and_taken_away_without_a_restart() {
 }
 
 #[tokio::test]
-async fn an_agent_of_the_configuration_is_read_and_copied_and_never_changed() {
+async fn configured_agent_is_read_only_and_can_be_duplicated() {
     let server = server().await;
     let own = get(&server, "/v1/agents").await["items"][0].clone();
     assert_eq!(
@@ -76,7 +76,7 @@ async fn an_agent_of_the_configuration_is_read_and_copied_and_never_changed() {
 }
 
 #[tokio::test]
-async fn a_rule_that_fits_no_tool_is_a_warning_with_the_tool_that_was_meant() {
+async fn policy_rule_matching_no_tool_is_a_warning() {
     let server = server().await;
     let rules = json!({"policy": [{"decide": "deny", "tool": "calendar.ad"}, {"decide": "allow", "tool": "calendar"}]});
     let agent = post(&server, "/v1/agents", json!({"name": "mine", "settings": settings(rules)})).await;
@@ -90,7 +90,7 @@ async fn a_rule_that_fits_no_tool_is_a_warning_with_the_tool_that_was_meant() {
 }
 
 #[tokio::test]
-async fn a_mistake_is_told_at_its_field_and_nothing_that_runs_code_or_sends_keys_can_be_said() {
+async fn invalid_and_config_only_settings_are_rejected_by_field() {
     let server = server().await;
     for (more, param, says) in [
         (json!({"model": "tset/m"}), "settings.model", "did you mean `test`?"),
@@ -149,7 +149,7 @@ async fn a_mistake_is_told_at_its_field_and_nothing_that_runs_code_or_sends_keys
 }
 
 #[tokio::test]
-async fn tools_are_switched_by_name_group_and_source() {
+async fn tools_are_toggled_by_name_and_source() {
     let server = server().await;
     post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
     let offered = async |server: &_| -> usize {
@@ -179,7 +179,7 @@ async fn tools_are_switched_by_name_group_and_source() {
 }
 
 #[tokio::test]
-async fn what_an_agent_would_be_told_is_shown_with_its_price() {
+async fn agent_prompt_is_shown_with_its_token_count() {
     let server = server().await;
     post(
         &server,
@@ -206,7 +206,7 @@ async fn what_an_agent_would_be_told_is_shown_with_its_price() {
 }
 
 #[tokio::test]
-async fn an_agent_of_a_user_is_there_after_a_restart_on_every_surface_and_for_nobody_else() {
+async fn user_agent_survives_a_restart_and_is_private() {
     let server = server().await;
     post(&server, "/v1/agents", json!({"name": "researcher", "settings": settings(json!({}))})).await;
     let server = server.restart().await;
@@ -240,7 +240,7 @@ async fn an_agent_of_a_user_is_there_after_a_restart_on_every_surface_and_for_no
 }
 
 #[tokio::test]
-async fn settings_that_are_not_saved_are_shown_as_what_they_would_come_to() {
+async fn preview_resolves_unsaved_settings_without_saving() {
     let server = server().await;
     post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
     let unsaved = settings(json!({
@@ -266,7 +266,7 @@ async fn settings_that_are_not_saved_are_shown_as_what_they_would_come_to() {
     // Nothing of it was saved.
     assert_eq!(get(&server, "/v1/agents/a").await["settings"]["prompt"], "You are {{ agent }}.");
 
-    // One of the configuration can be tried out, too; a mistake is told as saving would tell it.
+    // An agent of the configuration can be previewed, too; an error is the same as on saving.
     let copy = get(&server, "/v1/agents/default").await["settings"].clone();
     assert_eq!(
         post(&server, "/v1/agents/default/preview", json!({"settings": copy})).await["call"],
@@ -287,7 +287,7 @@ async fn settings_that_are_not_saved_are_shown_as_what_they_would_come_to() {
 }
 
 #[tokio::test]
-async fn the_rule_that_would_decide_about_a_call_is_named() {
+async fn preview_names_the_deciding_policy_rule() {
     let server = server().await;
     post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
     let policy = json!([
@@ -318,7 +318,7 @@ async fn the_rule_that_would_decide_about_a_call_is_named() {
     assert!(why.as_str().unwrap().contains("test_echo"), "{why}");
 }
 
-/// Where each value of settings is.
+/// Path of each value of the settings.
 fn leaves(settings: &Value, at: &str, paths: &mut Vec<String>) {
     match settings.as_object() {
         Some(members) if !members.is_empty() => {
@@ -331,7 +331,7 @@ fn leaves(settings: &Value, at: &str, paths: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn every_field_of_an_agent_is_described() {
+async fn agent_fields_describe_every_setting_and_choice() {
     let server = server().await;
     let mut described: Vec<String> =
         ["permissions", "policy", "text_rules", "tool_call.tool_toggles"].map(str::to_owned).to_vec();
@@ -357,7 +357,7 @@ async fn every_field_of_an_agent_is_described() {
     assert_eq!(field("tool_call.timeout_ms")["unit"], "ms");
     assert_eq!(field("model")["default"], Value::Null);
 
-    // Whatever a choice offers can be said, and nothing else.
+    // Every listed choice is accepted, and no other.
     post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
     let says = async |path: &str, value: Value| -> u16 {
         let mut said = settings(json!({}));
@@ -378,7 +378,7 @@ async fn every_field_of_an_agent_is_described() {
 }
 
 #[tokio::test]
-async fn text_rules_are_tried_before_they_are_saved() {
+async fn preview_applies_text_rules_and_rejects_invalid_ones() {
     let server = server().await;
     post(&server, "/v1/agents", json!({"name": "a", "settings": settings(json!({}))})).await;
     let rules = json!([

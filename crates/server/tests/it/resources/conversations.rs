@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 #[tokio::test]
-async fn a_conversation_is_made_found_renamed_and_deleted() {
+async fn conversation_is_read_renamed_searched_and_deleted() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let one = get(&server, &format!("/v1/conversations/{id}")).await;
@@ -37,7 +37,7 @@ async fn a_conversation_is_made_found_renamed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_list_is_read_in_pages_without_gaps() {
+async fn conversation_pages_have_no_gaps_or_duplicates() {
     let server = server().await;
     let mut made = Vec::new();
     for n in 0..5 {
@@ -63,7 +63,7 @@ async fn a_list_is_read_in_pages_without_gaps() {
 }
 
 #[tokio::test]
-async fn a_branch_is_the_fold_of_its_turns_and_another_can_be_gone_on_with() {
+async fn branches_are_read_and_switched_by_leaf() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let [first, second, edited] = [0, 1, 2].map(|at| turns[at].clone());
@@ -89,7 +89,7 @@ async fn a_branch_is_the_fold_of_its_turns_and_another_can_be_gone_on_with() {
     assert_eq!((turns(&other), &other["before"]), (vec![json!(edited)], &json!(edited)));
     let front = get(&server, &format!("/v1/conversations/{id}/messages?leaf={edited}&before={edited}")).await;
     assert_eq!((turns(&front), &front["before"]), (vec![json!(first)], &Value::Null));
-    // A turn of another conversation is none of this one.
+    // A turn of another conversation is not found.
     let stranger = conversation(&server).await.1[0].clone();
     for path in [format!("messages?leaf={stranger}"), format!("export?format=markdown&leaf={stranger}")] {
         assert_eq!(
@@ -108,7 +108,7 @@ async fn a_branch_is_the_fold_of_its_turns_and_another_can_be_gone_on_with() {
 }
 
 #[tokio::test]
-async fn a_conversation_goes_on_in_another_way_from_any_event() {
+async fn conversation_forks_at_any_event() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let first = turns[0].clone();
@@ -130,7 +130,7 @@ async fn a_conversation_goes_on_in_another_way_from_any_event() {
             let status = block["status"].as_str().unwrap();
             assert!(!["preparing", "queued", "running"].contains(&status), "forked at {seq}: {status}");
         }
-        // What the next turn is told is a fold of what was kept.
+        // The next turn's history is a fold of the stored events.
         let row = server
             .state
             .catalog
@@ -155,7 +155,7 @@ async fn import(server: &super::TestServer, media_type: &str, text: &str) -> (u1
 }
 
 #[tokio::test]
-async fn what_is_exported_can_be_imported_and_is_the_same_conversation() {
+async fn exported_conversation_imports_as_the_same_conversation() {
     let server = server().await;
     let (id, _) = conversation(&server).await;
     let exported =
@@ -213,7 +213,7 @@ async fn what_is_exported_can_be_imported_and_is_the_same_conversation() {
 }
 
 #[tokio::test]
-async fn messages_of_openai_are_taken_in_and_mistakes_told_by_line() {
+async fn openai_messages_import_and_errors_name_their_line() {
     let server = server().await;
     let list = json!([
         {"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi."},

@@ -7,7 +7,7 @@ const CHAT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Let me look.\"
     data: {not json}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":12,\"completion_tokens\":7}}\n\ndata: [DONE]\n\n";
 
 #[tokio::test]
-async fn a_recording_is_decoded_told_piece_by_piece_and_forgotten() {
+async fn recording_is_decoded_into_events_and_not_stored() {
     let server = server().await;
     let decode = async |query: &str, body: Vec<u8>| {
         let request = server.client().post(server.url(&format!("/v1/decode{query}")));
@@ -76,7 +76,7 @@ async fn a_recording_is_decoded_told_piece_by_piece_and_forgotten() {
 }
 
 #[tokio::test]
-async fn a_recording_that_is_too_large_or_of_no_known_format_is_refused() {
+async fn oversized_or_unknown_recording_is_rejected() {
     let server = server().await;
     let decode = async |query: &str, bytes: usize| {
         let request = server.client().post(server.url(&format!("/v1/decode{query}")));

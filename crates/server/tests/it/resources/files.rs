@@ -12,7 +12,7 @@ async fn upload(server: &super::TestServer, path: &str, media_type: &str, conten
 }
 
 #[tokio::test]
-async fn a_file_goes_in_and_comes_out_as_an_attachment() {
+async fn file_is_uploaded_listed_downloaded_and_deleted() {
     let server = server().await;
     let mut form =
         b"--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nvision\r\n--x\r\n".to_vec();
@@ -42,7 +42,7 @@ async fn a_file_goes_in_and_comes_out_as_an_attachment() {
     let again = server.client().get(server.url(&format!("/v1/files/{id}/content")));
     assert_eq!(again.header("if-none-match", headers["etag"].clone()).send().await.unwrap().status(), 304);
 
-    // A raw body, with its name beside it. Equal contents are two files.
+    // A raw body, with its name in the query. Equal contents are two files.
     let (status, second) = upload(&server, "/v1/files?name=b.png", "image/png", PNG).await;
     assert_eq!((status, &second["hash"]), (201, &file["hash"]));
     let listed = get(&server, "/v1/files").await;
@@ -55,7 +55,7 @@ async fn a_file_goes_in_and_comes_out_as_an_attachment() {
 }
 
 #[tokio::test]
-async fn what_is_not_what_it_says_is_refused() {
+async fn mismatched_empty_and_malformed_uploads_are_rejected() {
     let server = server().await;
     for (media_type, content, status, code) in [
         ("image/png", &b"<script>alert(1)</script>"[..], 415, "media_type_mismatch"),
@@ -68,7 +68,7 @@ async fn what_is_not_what_it_says_is_refused() {
         let (said, body) = upload(&server, "/v1/files", media_type, content).await;
         assert_eq!((said, body["error"]["code"].as_str()), (status, Some(code)), "{media_type}: {body}");
     }
-    // Markup is kept as what it is, and never shown as a page.
+    // Markup is stored with its type, and never served as a page.
     let (status, page) = upload(&server, "/v1/files", "text/html", b"<script>alert(1)</script>").await;
     assert_eq!((status, &page["media_type"]), (201, &json!("text/html")));
     let path = format!("/v1/files/{}/content", page["id"].as_str().unwrap());
@@ -83,7 +83,7 @@ async fn what_is_not_what_it_says_is_refused() {
 }
 
 #[tokio::test]
-async fn a_file_over_the_limit_is_not_kept() {
+async fn oversized_file_is_rejected_and_not_stored() {
     let server = server().await;
     let max = usize::try_from(server.state.blobs.limits().file_bytes_max).unwrap();
     let (status, body) = upload(&server, "/v1/files", "application/octet-stream", &vec![7; max + 1]).await;
@@ -96,7 +96,7 @@ async fn a_file_over_the_limit_is_not_kept() {
 }
 
 #[tokio::test]
-async fn a_picture_goes_into_a_turn_by_its_id_and_arrives_at_the_model() {
+async fn image_file_id_in_a_turn_reaches_the_model() {
     let server = server().await;
     let (_, file) = upload(&server, "/v1/files?name=cat.png", "image/png", PNG).await;
     let (_, notes) = upload(&server, "/v1/files?name=notes.txt", "text/plain", b"a cat").await;
@@ -121,7 +121,7 @@ async fn a_picture_goes_into_a_turn_by_its_id_and_arrives_at_the_model() {
 }
 
 #[tokio::test]
-async fn the_text_of_what_is_no_pdf_or_where_nobody_reads_one_is_refused() {
+async fn text_of_a_non_pdf_or_without_a_reader_is_rejected() {
     let server = server().await;
     let (_, notes) = upload(&server, "/v1/files?name=notes.txt", "text/plain", b"a cat").await;
     let (_, pdf) = upload(&server, "/v1/files?name=a.pdf", "application/pdf", b"%PDF-1.4\n").await;

@@ -18,7 +18,7 @@ async fn listed(server: &super::TestServer, query: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn conversations_are_filed_and_listed_by_that() {
+async fn conversations_are_filtered_by_folder_tag_pin_and_archive() {
     let server = server().await;
     let mut ids = Vec::new();
     for title in ["one", "two", "three"] {
@@ -67,7 +67,7 @@ async fn conversations_are_filed_and_listed_by_that() {
 }
 
 #[tokio::test]
-async fn what_was_deleted_comes_back_with_everything_unless_it_is_gone_for_good() {
+async fn deleted_conversation_is_restored_unless_permanent() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let path = format!("/v1/conversations/{id}");
@@ -97,7 +97,7 @@ async fn what_was_deleted_comes_back_with_everything_unless_it_is_gone_for_good(
 }
 
 #[tokio::test]
-async fn a_temporary_conversation_is_used_and_never_listed() {
+async fn temporary_conversation_is_usable_but_not_listed() {
     let server = server().await;
     let made = post(&server, "/v1/conversations", json!({"temporary": true})).await;
     assert_eq!(made["temporary"], true);
@@ -113,7 +113,7 @@ async fn a_temporary_conversation_is_used_and_never_listed() {
 }
 
 #[tokio::test]
-async fn a_conversation_says_what_it_has_used() {
+async fn conversation_usage_counts_turns_and_calls() {
     let server = server().await;
     let (id, _) = conversation(&server).await;
     let usage = get(&server, &format!("/v1/conversations/{id}/usage")).await;
@@ -122,7 +122,7 @@ async fn a_conversation_says_what_it_has_used() {
 }
 
 #[tokio::test]
-async fn a_part_of_a_branch_is_read_around_a_turn_and_on_from_there() {
+async fn branch_messages_page_around_and_after_a_turn() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let [first, second, edited] = [0, 1, 2].map(|at| turns[at].clone());
@@ -133,12 +133,12 @@ async fn a_part_of_a_branch_is_read_around_a_turn_and_on_from_there() {
         (ids, part["leaf_id"].clone(), part["before"].clone(), part["after"].clone())
     };
     let null = Value::Null;
-    // On the branch that is gone on with, at its beginning.
+    // At the beginning of the current branch.
     let expected = (vec![json!(first)], json!(edited), null.clone(), json!(first));
     assert_eq!(read(format!("around={first}&limit=1")).await, expected);
     let expected = (vec![json!(edited)], json!(edited), json!(edited), null.clone());
     assert_eq!(read(format!("after={first}&limit=1")).await, expected);
-    // As many as there are, wherever it stands.
+    // As many as exist, at any position.
     let expected = (vec![json!(first), json!(edited)], json!(edited), null.clone(), null.clone());
     assert_eq!(read(format!("around={edited}&limit=2")).await, expected);
     // On another branch: one that goes through it.
@@ -156,7 +156,7 @@ async fn a_part_of_a_branch_is_read_around_a_turn_and_on_from_there() {
 }
 
 #[tokio::test]
-async fn an_export_takes_folder_tags_and_pin_along() {
+async fn export_includes_folder_tags_and_pin() {
     let server = server().await;
     let (id, _) = conversation(&server).await;
     patch(&server, &id, json!({"folder": "Travel", "tags": ["a", "b"], "pinned": true})).await;

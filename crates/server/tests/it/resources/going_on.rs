@@ -1,14 +1,15 @@
-//! The model's history in a turn that goes on from something: an import, a branch, a file.
+//! The model's history in a turn that continues an import, a branch, or uses a file.
 
 use super::{conversation, get, post, server, turn};
 use serde_json::{Value, json};
 
-/// The last thing that the upstream was asked, as text.
+/// The upstream's last request, as text.
 fn last_prompt(server: &super::TestServer) -> String {
     server.upstream.requests().last().unwrap().body["messages"].to_string()
 }
 
-/// A turn that says this, and which of these words the model was told, in the order in which they are named.
+/// Runs a turn with these fields; for each of these words, in this order, returns true if the model received
+/// it.
 async fn tells(server: &super::TestServer, more: Value, words: [&str; 5]) -> Vec<bool> {
     let before = server.upstream.requests().len();
     turn(server, "And now?", more).await;
@@ -19,12 +20,12 @@ async fn tells(server: &super::TestServer, more: Value, words: [&str; 5]) -> Vec
 }
 
 #[tokio::test]
-async fn a_turn_goes_on_from_what_was_imported_and_only_from_its_own_branch() {
+async fn turn_continues_only_its_own_imported_branch() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let words = ["What does Paris say?", "Paris says hello.", "And Rome?", "And Oslo?", "And now?"];
     let tells = async |more| tells(&server, more, words).await;
-    // The branch that was last gone on with.
+    // The branch that was continued last.
     assert_eq!(tells(json!({"conversation_id": id})).await, [true, true, false, true, true]);
     let (rome, paris) = (&turns[1], &turns[0]);
     let at = |parent: Value| json!({"conversation_id": id, "parent_id": parent});
@@ -36,7 +37,7 @@ async fn a_turn_goes_on_from_what_was_imported_and_only_from_its_own_branch() {
 }
 
 #[tokio::test]
-async fn a_picture_that_was_uploaded_reaches_the_model_and_later_turns_remember_it() {
+async fn uploaded_image_reaches_the_model_in_later_turns() {
     let server = server().await;
     let png: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01";
     let request =

@@ -3,7 +3,7 @@ use reqwest::Method;
 use serde_json::json;
 
 #[tokio::test]
-async fn every_call_is_in_the_history_with_everything_that_happened_to_it() {
+async fn call_history_has_details_timeline_and_filters() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let turn = turns[0].clone();
@@ -63,7 +63,7 @@ async fn every_call_is_in_the_history_with_everything_that_happened_to_it() {
 }
 
 #[tokio::test]
-async fn every_turn_is_in_the_history_and_found_by_what_it_is() {
+async fn turn_history_pages_filters_and_counts() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let found = get(&server, "/v1/history/turns?limit=2").await;
@@ -114,7 +114,7 @@ async fn every_turn_is_in_the_history_and_found_by_what_it_is() {
             "{wrong}"
         );
     }
-    // Invisible characters of what was asked are spelled out.
+    // Invisible characters of the input are spelled out.
     let hidden = turn(&server, "Hi \u{202e}dlrow", json!({})).await;
     let rows = get(&server, "/v1/history/turns?limit=1").await;
     assert_eq!(
@@ -124,7 +124,7 @@ async fn every_turn_is_in_the_history_and_found_by_what_it_is() {
 }
 
 #[tokio::test]
-async fn a_thousand_readers_of_the_history_get_the_same_and_one_that_leaves_disturbs_nobody() {
+async fn concurrent_history_reads_agree_despite_disconnects() {
     let server = server().await;
     conversation(&server).await;
     let expected = get(&server, "/v1/history/turns").await;
@@ -134,7 +134,7 @@ async fn a_thousand_readers_of_the_history_get_the_same_and_one_that_leaves_dist
     let read = async |number: usize| {
         let path = paths[number % paths.len()];
         let request = client.get(server.url(&format!("/v1/history/{path}"))).send();
-        // Every tenth client is gone before its answer comes.
+        // Every tenth client disconnects before its answer arrives.
         if number % 10 == 9 {
             let _ = tokio::time::timeout(std::time::Duration::ZERO, request).await;
             return None;
@@ -147,7 +147,7 @@ async fn a_thousand_readers_of_the_history_get_the_same_and_one_that_leaves_dist
         match path {
             "turns" => assert_eq!((status, &answer), (200, &expected)),
             "turn-counts" => assert_eq!((status, &answer), (200, &counts)),
-            // Of searches only so many wait, and the others are told to come again.
+            // The number of waiting searches is limited, and the others get 503 with a retry hint.
             _ if status == 503 => assert_eq!(answer["error"]["code"], "busy", "{answer}"),
             _ => {
                 let found = answer["items"].as_array().map(Vec::len);
@@ -159,7 +159,7 @@ async fn a_thousand_readers_of_the_history_get_the_same_and_one_that_leaves_dist
 }
 
 #[tokio::test]
-async fn the_history_is_written_down_for_programs_and_for_spreadsheets() {
+async fn history_exports_as_jsonl_and_safe_csv() {
     let server = server().await;
     let turn = conversation(&server).await.1[0].clone();
     let events = throughline_server::turn_events(&*server.state.log, &turn).await.unwrap();
@@ -178,7 +178,7 @@ async fn the_history_is_written_down_for_programs_and_for_spreadsheets() {
 }
 
 #[tokio::test]
-async fn metrics_are_the_askers_own_and_of_the_time_that_is_asked_for() {
+async fn metrics_are_per_user_and_limited_to_the_range() {
     let server = server().await;
     for text in ["What does Paris say?", "And Rome?"] {
         let turn = turn(&server, text, json!({})).await;

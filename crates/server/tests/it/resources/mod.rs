@@ -42,7 +42,7 @@ async fn server_with(model: ScriptQueue) -> TestServer {
     TestServer::start_with(model, build, Default::default()).await
 }
 
-/// A request as this user; its status and its body as JSON (text, if it is none).
+/// Sends a request as this user; returns its status and its body as JSON (as a string, if it is not JSON).
 async fn ask_as(
     user: &str,
     server: &TestServer,
@@ -90,8 +90,8 @@ async fn turn(server: &TestServer, text: &str, more: Value) -> String {
     id
 }
 
-/// A conversation that was taken in: a turn with a call, one that goes on from it, and beside that an edit, which is the
-/// branch that is gone on with. Its id and those of the turns.
+/// An imported conversation: a turn with a call, one that continues it, and an edit as another branch, which
+/// is the current one. Returns its id and those of the turns.
 async fn conversation(server: &TestServer) -> (String, Vec<String>) {
     let call = json!({"id": "c1", "type": "function", "function": {"name": "test.echo", "arguments": "{\"text\":\"Paris\"}"}});
     let said = json!([

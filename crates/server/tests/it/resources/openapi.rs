@@ -5,7 +5,7 @@ use std::path::Path;
 
 const METHODS: [&str; 5] = ["get", "put", "post", "delete", "patch"];
 
-/// First words that an operation id may have after its tag: SDK generators make method names of them.
+/// Verbs that may follow the tag in an operation id: SDK generators make method names of them.
 const VERBS: [&str; 38] = [
     "rate",
     "probe",
@@ -91,7 +91,7 @@ fn sources(folder: &Path, into: &mut String) {
 }
 
 #[test]
-fn what_is_passed_on_to_an_upstream_names_a_model() {
+fn forwarded_request_bodies_require_a_model() {
     let document = document();
     for route in ["completions", "embeddings"] {
         for base in ["", "/render/{render}"] {
@@ -105,7 +105,7 @@ fn what_is_passed_on_to_an_upstream_names_a_model() {
 }
 
 #[tokio::test]
-async fn every_route_is_in_the_document_and_every_path_of_it_is_a_route() {
+async fn document_and_routes_match() {
     let server = server().await;
     let served = get(&server, "/v1/openapi.json").await;
     assert_eq!(served, document());
@@ -117,7 +117,7 @@ async fn every_route_is_in_the_document_and_every_path_of_it_is_a_route() {
             .map(|part| if part.starts_with('{') { "0" } else { part })
             .collect::<Vec<_>>()
             .join("/");
-        // A method of its own is never refused as one that is not there, whatever else is wrong with the request.
+        // A documented method is never refused as unknown, regardless of other errors in the request.
         let method_ = reqwest::Method::from_bytes(method.to_uppercase().as_bytes()).unwrap();
         let response = server.client().request(method_, server.url(&at)).send().await.unwrap();
         let status = response.status().as_u16();
@@ -132,7 +132,8 @@ async fn every_route_is_in_the_document_and_every_path_of_it_is_a_route() {
             "{method} {path}: {status} {said}"
         );
     }
-    // Handlers are described where they stand, and nothing is routed around that but what is no API.
+    // Handlers are described at their definition, and only routes outside the API are registered without a
+    // description.
     let mut text = String::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut text);
     let described = text.matches("#[utoipa::path(").count();
@@ -146,7 +147,7 @@ async fn every_route_is_in_the_document_and_every_path_of_it_is_a_route() {
 }
 
 #[test]
-fn every_operation_says_what_it_is_and_refuses_in_one_shape() {
+fn operations_have_summary_tag_id_and_default_response() {
     let document = document();
     let (mut ids, mut used_tags) = (BTreeSet::new(), BTreeSet::new());
     let tags: BTreeSet<&str> =
@@ -191,12 +192,12 @@ fn at<'d>(document: &'d Value, pointer: &str) -> &'d Value {
 }
 
 #[test]
-fn description_allows_no_value_that_is_refused() {
+fn schemas_exclude_values_that_are_rejected() {
     let document = document();
     let schema = |name: &str, field: &str| {
         at(&document, &format!("/components/schemas/{name}/properties/{field}")).clone()
     };
-    // A form says null as a text.
+    // A form cannot express null.
     for field in ["language", "model", "prompt", "response_format"] {
         assert_eq!(schema("CreateTranscription", field)["type"], "string", "{field}");
     }
@@ -259,7 +260,7 @@ fn logs() -> Vec<(String, Vec<Value>)> {
 }
 
 #[test]
-fn every_event_there_is_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
+fn every_event_type_matches_its_schema() {
     let (document, validator) = (document(), validator("Event"));
     let mapping = &document["components"]["schemas"]["Event"]["discriminator"]["mapping"];
     let mut seen = BTreeSet::new();
@@ -286,7 +287,7 @@ fn every_event_there_is_fits_its_schema_and_has_no_field_that_the_schema_lacks()
 }
 
 #[test]
-fn every_message_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
+fn messages_match_their_schema_after_every_event() {
     let (document, validator) = (document(), validator("Message"));
     let schemas = &document["components"]["schemas"];
     for (log, events) in logs() {
@@ -313,7 +314,7 @@ fn every_message_fits_its_schema_and_has_no_field_that_the_schema_lacks() {
 }
 
 #[test]
-fn what_goes_to_one_viewer_and_is_in_no_log_fits_its_schema() {
+fn viewer_events_match_their_schema() {
     use throughline_server::{
         SnapshotKind, store_unavailable_event, write_snapshot_frame, write_waiting_frame,
     };
@@ -345,7 +346,7 @@ fn what_goes_to_one_viewer_and_is_in_no_log_fits_its_schema() {
 }
 
 #[tokio::test]
-async fn the_page_is_ours_alone() {
+async fn docs_page_loads_nothing_foreign() {
     let server = server().await;
     for (path, media_type) in [
         ("/docs", "text/html; charset=utf-8"),
@@ -375,7 +376,7 @@ async fn the_page_is_ours_alone() {
 }
 
 #[test]
-fn the_document_that_the_typed_client_is_generated_from_is_the_one_that_is_served() {
+fn typed_client_document_matches_the_served_one() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/client/openapi.json");
     let served = serde_json::to_string_pretty(&document()).unwrap() + "\n";
     if std::env::var_os("THROUGHLINE_BLESS").is_some() {
@@ -390,7 +391,7 @@ fn the_document_that_the_typed_client_is_generated_from_is_the_one_that_is_serve
 }
 
 #[tokio::test]
-async fn what_the_description_allows_is_taken() {
+async fn values_allowed_by_the_schemas_are_accepted() {
     let server = server().await;
     // An integer is one however it is written.
     let frames = json!({"jank_frames": 2.0, "window_ms": 1000.0});

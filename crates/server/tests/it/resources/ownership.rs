@@ -1,4 +1,4 @@
-//! Every route of the description, asked by somebody whose it is not, and by nobody.
+//! Every route of the document, requested by a user who does not own the resource, and without a key.
 
 use super::{ask_as, conversation, post};
 use crate::support::{self, Events, TestServer, eventually, saying};
@@ -135,19 +135,19 @@ async fn question(events: &mut Events) -> String {
     asked.last().unwrap().data["approval_id"].as_str().unwrap().to_owned()
 }
 
-/// Whose what a route is about is.
+/// Owner of a route's resource.
 enum Whose {
-    /// One user's: for others it is not there. With the bodies that concern it.
+    /// One user's: not found for others. With request bodies that refer to it.
     Theirs(Vec<(&'static str, Value)>),
-    /// Lists and makes what is the asker's own.
+    /// Lists and creates resources of the requesting user.
     Own,
-    /// The same for all.
+    /// The same for all users.
     Everybodys,
-    /// Whose it is, is looked at elsewhere.
+    /// Tested in this file.
     Elsewhere(&'static str),
 }
 
-/// Every route, in an order in which ada can use them all: what ends or deletes something comes last.
+/// Every route, in an order in which ada can use them all: those that end or delete a resource come last.
 fn routes() -> Vec<(&'static str, &'static str, Whose)> {
     use Whose::{Elsewhere, Everybodys, Own, Theirs};
     let plain = |path: &'static str| Theirs(vec![(path, Value::Null)]);
@@ -189,14 +189,14 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("POST", "/render/{render}/v1/embeddings", Elsewhere("crates/server/tests/it/passing_on.rs")),
         ("POST", "/v1/question-links", Elsewhere("crates/server/tests/it/chat_questions.rs")),
         ("POST", "/v1/question-links/answer", Elsewhere("crates/server/tests/it/chat_questions.rs")),
-        ("GET", "/v1/ws", Elsewhere("a_websocket_shows_nobody_what_is_anothers")),
+        ("GET", "/v1/ws", Elsewhere("websocket_does_not_expose_other_users_resources")),
         ("GET", "/v1/models", Own),
         ("GET", "/v1/models/{id}", Everybodys),
-        ("POST", "/v1/chat/completions", Elsewhere("chat_completions_know_nothing_of_anothers")),
+        ("POST", "/v1/chat/completions", Elsewhere("chat_completions_do_not_expose_other_users_resources")),
         ("GET", "/v1/voices", Everybodys),
         ("POST", "/v1/audio/speech", Elsewhere("crates/server/tests/it/speaking.rs")),
         ("POST", "/v1/audio/transcriptions", Elsewhere("crates/server/tests/it/speaking.rs")),
-        // They hold nothing of anybody's: what comes goes on to an upstream of the configuration.
+        // They have no resources: the request is forwarded to an upstream of the configuration.
         ("POST", "/v1/completions", Elsewhere("crates/server/tests/it/passing_on.rs")),
         ("POST", "/v1/embeddings", Elsewhere("crates/server/tests/it/passing_on.rs")),
         ("GET", "/v1/conversations", Own),
@@ -205,7 +205,7 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("GET", "/v1/search", Own),
         ("GET", "/v1/conversations/labels", Own),
         ("GET", "/v1/shares", Own),
-        // What they show is behind a secret; whose it is, is nobody's business.
+        // The credential is a secret in the body, without an owner.
         ("POST", "/v1/shared", Elsewhere("crates/server/tests/it/resources/shares.rs")),
         ("POST", "/v1/shared/file", Elsewhere("crates/server/tests/it/resources/shares.rs")),
         (
@@ -272,7 +272,7 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("PATCH", "/v1/agents/{agent}/toggles", with("/v1/agents/{agent}/toggles", json!({}))),
         ("GET", "/v1/tools", plain("/v1/tools?agent=mine")),
         ("GET", "/v1/tools/{tool}", Everybodys),
-        ("POST", "/v1/tools/{tool}/call", Elsewhere("what_is_named_in_a_body_is_no_way_around")),
+        ("POST", "/v1/tools/{tool}/call", Elsewhere("ids_in_a_body_do_not_bypass_ownership")),
         ("GET", "/v1/prompts", plain("/v1/prompts?agent=mine")),
         ("POST", "/v1/parse", with("/v1/parse", json!({"text": "x", "agent": "mine"}))),
         ("POST", "/v1/decode", Everybodys),
@@ -285,7 +285,7 @@ fn routes() -> Vec<(&'static str, &'static str, Whose)> {
         ("GET", "/v1/history/calls/{tool_id}", plain("/v1/history/calls/{turn}.1")),
         ("GET", "/v1/turns/{turn_id}/waterfall", plain("/v1/turns/{turn}/waterfall")),
         ("GET", "/v1/remembered", Own),
-        ("PUT", "/v1/clients/{client_id}/tools", Elsewhere("what_is_named_in_a_body_is_no_way_around")),
+        ("PUT", "/v1/clients/{client_id}/tools", Elsewhere("ids_in_a_body_do_not_bypass_ownership")),
         (
             "POST",
             "/v1/turns",
@@ -365,7 +365,7 @@ fn method(name: &str) -> Method {
 }
 
 #[tokio::test]
-async fn every_route_of_the_description_has_a_row_here() {
+async fn every_documented_route_has_an_ownership_row() {
     let document = throughline_server::openapi_document();
     let mut described = BTreeSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
@@ -393,19 +393,19 @@ async fn every_route_of_the_description_has_a_row_here() {
 }
 
 #[tokio::test]
-async fn what_is_another_users_is_not_there() {
+async fn other_users_resource_is_404() {
     let adas = Adas::new().await;
     let nobody = support::http_client().build().unwrap();
     let mut asked = 0;
     for (name, path, whose) in routes() {
-        // What a link of one use shows in place of a key is in the body.
+        // The credential of a single-use link is in the body.
         let takes_links = path.starts_with("/v1/question-links") || path.starts_with("/v1/shared");
         let is_open = takes_links
             || path == "/v1/sign-in"
             || path == "/healthz"
             || path == "/readyz"
             || path == "/v1/openapi.json";
-        // Nobody at all is told to show a key, and nothing else.
+        // A request without a key is refused with 401, and nothing else is revealed.
         if !is_open && !matches!(whose, Whose::Elsewhere("crates/server/tests/it/gate.rs")) {
             let request = nobody.request(method(name), adas.server.url(&adas.filled(path))).json(&json!({}));
             assert_eq!(request.send().await.unwrap().status(), 401, "{name} {path}");
@@ -498,13 +498,13 @@ async fn what_is_another_users_is_not_there() {
 }
 
 #[tokio::test]
-async fn what_is_named_in_a_body_is_no_way_around() {
+async fn ids_in_a_body_do_not_bypass_ownership() {
     let adas = Adas::new().await;
     let eve = |method, path: String, body| {
         let server = &adas.server;
         async move { ask_as("eve", server, method, &path, Some(body)).await }
     };
-    // A turn cannot name her agent, nor a call by hand borrow its rules.
+    // A turn cannot name her agent, nor a manual call use its rules.
     let start = json!({"input": [{"type": "text", "text": "x"}], "agent": "mine"});
     assert_eq!(eve(Method::POST, "/v1/turns".into(), start).await.0, 400);
     let by_hand = json!({"arguments": {"text": "x"}, "agent": "mine"});
@@ -512,7 +512,8 @@ async fn what_is_named_in_a_body_is_no_way_around() {
     // The same name for another agent is no conflict between users.
     let agent = json!({"name": "mine", "settings": {"model": "test/m"}});
     assert_eq!(eve(Method::POST, "/v1/agents".into(), agent).await.0, 201);
-    // So is the same id for another page: ada's is asked as before, and hers runs nothing for anybody else.
+    // The same id for another page is separate: ada's page receives the call as before, and the other user's
+    // tool runs for no other user.
     let tools = json!({"tools": [{"name": "client.open", "description": "Steals", "effect": "read"}]});
     let (status, said) = eve(Method::PUT, "/v1/clients/page-1/tools".into(), tools).await;
     assert_eq!(status, 200, "{said}");
@@ -541,7 +542,7 @@ async fn what_is_named_in_a_body_is_no_way_around() {
 }
 
 #[tokio::test]
-async fn chat_completions_know_nothing_of_anothers() {
+async fn chat_completions_do_not_expose_other_users_resources() {
     let adas = Adas::new().await;
     let user = |text: &str| json!({"role": "user", "content": text});
     let ask = |body: Value| {
@@ -556,7 +557,7 @@ async fn chat_completions_know_nothing_of_anothers() {
     let request = request.header("throughline-conversation-id", &adas.talk);
     let request = request.json(&json!({"model": "test/m", "messages": [user("x")]}));
     assert_eq!(request.send().await.unwrap().status(), 404);
-    // A name that is nobody's here goes to the only upstream as a model's: the agent is the server's own.
+    // An unknown name goes to the only upstream as a model's: the agent is the server's own.
     let (status, said) = ask(json!({"model": "mine", "messages": [user("x")]})).await;
     let agent = &said["throughline"]["events"][0]["agent"];
     assert!(status == 404 || *agent == json!("default"), "{status} {said}");
@@ -582,7 +583,7 @@ async fn chat_completions_know_nothing_of_anothers() {
 }
 
 #[tokio::test]
-async fn a_websocket_shows_nobody_what_is_anothers() {
+async fn websocket_does_not_expose_other_users_resources() {
     use futures_util::{SinkExt, StreamExt};
     let adas = Adas::new().await;
     let url = adas.server.url("/v1/ws").replace("http://", "ws://");

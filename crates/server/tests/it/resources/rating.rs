@@ -11,7 +11,7 @@ async fn rating(server: &crate::support::TestServer, turn: &str) -> Value {
 }
 
 #[tokio::test]
-async fn an_answer_is_rated_again_and_not_at_all() {
+async fn rating_is_set_changed_counted_and_removed() {
     let server = server().await;
     let turn = turn(&server, "What does Paris say?", json!({})).await;
     let path = &format!("/v1/turns/{turn}/rating");
@@ -66,7 +66,7 @@ async fn ended_turn_is_rated_or_deleted_at_once() {
 }
 
 #[tokio::test]
-async fn what_is_no_rating_is_refused() {
+async fn invalid_and_foreign_ratings_are_rejected() {
     let server = server().await;
     let turn = turn(&server, "What does Paris say?", json!({})).await;
     let path = &format!("/v1/turns/{turn}/rating");

@@ -1,5 +1,5 @@
-//! The document calls required what the server demands, of every operation: a client that is made from the document
-//! can send no less, and whoever writes requests by hand need send no more.
+//! The document marks as required exactly what the server demands, for every operation: a client that is
+//! generated from the document can send no less, and a hand-written request need send no more.
 
 use crate::gated::{Gated, settings};
 use crate::support::{answered, http_client};
@@ -21,7 +21,7 @@ struct Operation {
 }
 
 impl Operation {
-    /// Its answer to this body; `None` = no body, and no word of what it is.
+    /// The response to this body; `None` = no body and no content type.
     async fn answer(&self, client: &Client, body: Option<(&str, String)>) -> (u16, Value) {
         let mut request = client.request(self.method.clone(), &self.url);
         if let Some((kind, body)) = body {
@@ -79,7 +79,8 @@ fn least_object(document: &Value, schema: &Value) -> Map<String, Value> {
     fields.map(|name| (name.to_owned(), least(document, &schema["properties"][name]))).collect()
 }
 
-/// The field that a refusal misses: it is its parameter, or stands in its words where a whole text is read.
+/// The field that a refusal reports as missing: its parameter, or a name in its message if a whole text is
+/// parsed.
 fn missed((status, said): &(u16, Value)) -> Option<String> {
     let error = &said["error"];
     let message = error["message"].as_str().unwrap_or_default();
@@ -149,7 +150,7 @@ impl Site {
 }
 
 #[tokio::test]
-async fn fields_are_required_where_the_document_says_so() {
+async fn required_fields_match_the_document() {
     let Site { client, document, operations, .. } = &Site::start().await;
     let (mut looked_at, mut wrong) = (0, Vec::new());
     for operation in operations {
@@ -180,7 +181,7 @@ async fn fields_are_required_where_the_document_says_so() {
 }
 
 #[tokio::test]
-async fn parts_are_required_where_the_document_says_so() {
+async fn required_form_parts_match_the_document() {
     let Site { client, document, operations, .. } = &Site::start().await;
     let kind = format!("{FORM}; boundary=x");
     let mut looked_at = 0;
@@ -202,7 +203,7 @@ async fn parts_are_required_where_the_document_says_so() {
 }
 
 #[tokio::test]
-async fn bodies_are_required_where_the_document_says_so() {
+async fn required_bodies_match_the_document() {
     let Site { client, operations, .. } = &Site::start().await;
     for operation in operations.iter().filter(|operation| operation.described.get("requestBody").is_some()) {
         let bodiless = operation.answer(client, None).await;
@@ -212,7 +213,7 @@ async fn bodies_are_required_where_the_document_says_so() {
 }
 
 #[tokio::test]
-async fn parameters_are_required_where_the_document_says_so() {
+async fn required_parameters_match_the_document() {
     let Site { client, operations, .. } = &Site::start().await;
     for operation in operations.iter().filter(|operation| operation.method == Method::GET) {
         let parameters = operation.described["parameters"].as_array().into_iter().flatten();

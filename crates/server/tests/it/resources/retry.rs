@@ -25,7 +25,7 @@ async fn retry(server: &TestServer, turn: &str, body: Value) -> String {
 }
 
 #[tokio::test]
-async fn the_turn_begins_with_the_call_and_the_model_learns_its_result() {
+async fn retried_call_runs_first_and_the_model_gets_its_result() {
     let server = server().await;
     let first = turn(&server, "What does Paris say?", json!({})).await;
     let asked = server.upstream.requests().len();
@@ -44,7 +44,7 @@ async fn the_turn_begins_with_the_call_and_the_model_learns_its_result() {
 }
 
 #[tokio::test]
-async fn other_arguments_and_another_sentence_take_their_place() {
+async fn retry_accepts_other_arguments_and_text() {
     let server = server().await;
     let first = turn(&server, "What does Paris say?", json!({})).await;
     let body = json!({"arguments": {"text": "Rome"}, "text": "Noch einmal, mit Rom."});
@@ -55,7 +55,7 @@ async fn other_arguments_and_another_sentence_take_their_place() {
 }
 
 #[tokio::test]
-async fn a_write_is_asked_about_again() {
+async fn retried_write_needs_approval_again() {
     let script = || ModelScript::new().call("calendar_add", json!({"title": "first"}));
     let model = [script(), ModelScript::new().say("Denied."), ModelScript::new().say("Done.")];
     let build = |builder: throughline::ThroughlineBuilder| {
@@ -75,7 +75,7 @@ async fn a_write_is_asked_about_again() {
     assert_eq!(first_call(&server, &again).await["status"], "success");
 }
 
-/// Answers the open question of a turn as soon as there is one.
+/// Answers the open question of a turn as soon as it is asked.
 async fn decide(server: &TestServer, turn: &str, decision: &str) {
     let events = server.client().get(server.url(&format!("/v1/turns/{turn}/events"))).send().await.unwrap();
     let mut body = events;
@@ -100,7 +100,7 @@ async fn wait_for_end(server: &TestServer, turn: &str) {
 }
 
 #[tokio::test]
-async fn what_cannot_be_retried_is_refused_and_nothing_starts() {
+async fn invalid_retry_is_rejected_without_a_model_call() {
     let server = server().await;
     let first = turn(&server, "What does Paris say?", json!({})).await;
     let call = first_call(&server, &first).await["tool_id"].as_str().unwrap().to_owned();

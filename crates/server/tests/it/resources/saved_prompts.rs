@@ -7,7 +7,7 @@ async fn save(server: &TestServer, name: &str, body: Value) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn a_prompt_is_saved_changed_and_deleted() {
+async fn prompt_is_saved_changed_and_deleted_by_version() {
     let server = server().await;
     let (status, first) =
         save(&server, "weekly%20report", json!({"text": "About {{topic}}", "version": 0})).await;
@@ -18,7 +18,7 @@ async fn a_prompt_is_saved_changed_and_deleted() {
     };
     assert_eq!(names(&get(&server, "/v1/saved-prompts").await), ["answer", "weekly report"]);
 
-    // Whoever changes what somebody else has changed meanwhile learns so.
+    // A concurrent change by another client is reported.
     let (status, second) = save(&server, "weekly%20report", json!({"text": "Two", "version": 1})).await;
     assert_eq!((status, &second["version"]), (200, &json!(2)));
     for (version, code) in [(1, "changed_meanwhile"), (0, "name_taken")] {
@@ -34,7 +34,7 @@ async fn a_prompt_is_saved_changed_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_prompt_has_a_name_and_a_text_within_their_limits_and_there_are_so_many() {
+async fn prompt_name_text_and_count_are_limited() {
     let server = server().await;
     let long = "n".repeat(61);
     for (name, text, code) in [

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use throughline::config::ServerLimits;
 use throughline_store::ShareRow;
 
-/// Somebody without a key.
+/// A client without a key.
 fn stranger() -> Client {
     support::http_client().build().unwrap()
 }
@@ -27,7 +27,7 @@ fn parts(created: &Value) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_link_shows_the_conversation_as_it_was_and_nothing_else() {
+async fn share_link_shows_only_the_branch_as_shared() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let (other, _) = conversation(&server).await;
@@ -50,7 +50,7 @@ async fn a_link_shows_the_conversation_as_it_was_and_nothing_else() {
     for absent in [id.as_str(), other.as_str(), secret.as_str(), "provider_state"] {
         assert!(!text.contains(absent), "{absent}: {text}");
     }
-    // The user as a word: the digits of an id are random, and may be these letters.
+    // The user as a whole word: the digits of an id are random, and may contain these letters.
     assert!(text.split(|c: char| !c.is_ascii_alphanumeric()).all(|word| word != "ada"), "{text}");
     let fields: Vec<_> = seen.as_object().unwrap().keys().cloned().collect();
     assert_eq!(fields, ["title", "shared_at", "messages"]);
@@ -79,7 +79,7 @@ async fn a_link_shows_the_conversation_as_it_was_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_wrong_revoked_expired_or_deleted_is_gone() {
+async fn wrong_revoked_or_expired_share_link_is_410() {
     let server = server().await;
     let (id, turns) = conversation(&server).await;
     let shares = format!("/v1/conversations/{id}/shares");
@@ -147,7 +147,7 @@ async fn a_link_that_is_wrong_revoked_expired_or_deleted_is_gone() {
 }
 
 #[tokio::test]
-async fn a_file_is_read_through_a_link_only_if_its_messages_show_it() {
+async fn share_link_opens_only_files_of_its_messages() {
     let server = server().await;
     let upload = async |name: &str| {
         let request = server.client().post(server.url(&format!("/v1/files?name={name}")));
@@ -187,14 +187,14 @@ async fn a_file_is_read_through_a_link_only_if_its_messages_show_it() {
 
 // Limit: `shared_reads_per_minute_max`.
 #[tokio::test]
-async fn a_link_is_read_so_often_in_a_minute() {
+async fn share_link_reads_per_minute_are_limited() {
     let build = |builder: throughline::ThroughlineBuilder| builder.tools(throughline_testkit::tools::all());
     let limits = ServerLimits { shared_reads_per_minute_max: 3, ..ServerLimits::default() };
     let server = TestServer::start_with(talk(), build, limits).await;
     let (id, _) = conversation(&server).await;
     let shares = format!("/v1/conversations/{id}/shares");
     let (share, secret) = parts(&post(&server, &shares, json!({})).await);
-    // Whoever guesses uses up nothing.
+    // Guesses do not count against the limit.
     for _ in 0..5 {
         assert_eq!(shared(&server, json!({"id": share, "secret": "wrong"})).await.0, 410);
     }

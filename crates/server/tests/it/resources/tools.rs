@@ -27,7 +27,7 @@ async fn tools_are_listed_with_their_sources_and_definitions() {
 }
 
 #[tokio::test]
-async fn a_tool_is_run_by_hand_under_the_same_rules_as_by_a_model() {
+async fn manual_tool_call_obeys_the_policy() {
     let server = server().await;
     let (status, said) = call(&server, "test.echo", json!({"arguments": {"text": "hi"}})).await;
     assert_eq!(
@@ -62,7 +62,7 @@ async fn a_tool_is_run_by_hand_under_the_same_rules_as_by_a_model() {
             refused(&server, Method::POST, &format!("/v1/tools/{tool}/call"), Some(body)).await;
         assert_eq!((said, code_said.as_str()), (status, code), "{tool}");
     }
-    // A rule that allows the call to models is not what asks.
+    // The consent is not required by a rule: this one allows the call to models.
     let policy = json!([{"decide": "allow", "tool": "test.note"}]);
     post(&server, "/v1/agents", json!({"name": "free", "settings": {"model": "test/m", "policy": policy}}))
         .await;
@@ -93,7 +93,7 @@ async fn a_tool_is_run_by_hand_under_the_same_rules_as_by_a_model() {
 }
 
 #[tokio::test]
-async fn a_rule_that_allows_is_told_from_the_consent_of_a_person() {
+async fn manual_call_needs_consent_despite_an_allow_rule() {
     let server = server().await;
     let policy = json!([{"decide": "allow", "tool": "test.note"}]);
     post(&server, "/v1/agents", json!({"name": "free", "settings": {"model": "test/m", "policy": policy}}))
@@ -107,7 +107,7 @@ async fn a_rule_that_allows_is_told_from_the_consent_of_a_person() {
 }
 
 #[tokio::test]
-async fn a_reply_is_looked_through_and_nothing_of_it_runs() {
+async fn parsed_reply_reports_calls_and_runs_none() {
     let server = server().await;
     let reply = "Hello\n<tool_call>{\"name\": \"test_echo\", \"arguments\": {\"text\": \"hi\"}}</tool_call>\n\
         <tool_call>{\"name\": \"test_note\", \"arguments\": {\"text\": \"hi\"}}</tool_call>\n\
@@ -145,7 +145,7 @@ async fn a_reply_is_looked_through_and_nothing_of_it_runs() {
 }
 
 #[tokio::test]
-async fn upstreams_are_listed_and_a_key_never() {
+async fn upstream_keys_are_never_listed() {
     let build = |builder: throughline::ThroughlineBuilder| {
         let with_key = throughline::Upstream::new(
             "paid",

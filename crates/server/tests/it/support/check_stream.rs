@@ -41,7 +41,7 @@ pub(crate) fn check_stream(bytes: &[u8]) -> Answer {
     read(bytes).unwrap_or_else(|broken| panic!("{broken}\nin:\n{}", String::from_utf8_lossy(bytes)))
 }
 
-/// The same as a value.
+/// As [`check_stream`], with a broken rule as an error.
 pub(crate) fn read(bytes: &[u8]) -> Result<Answer, String> {
     let text = std::str::from_utf8(bytes).map_err(|error| error.to_string())?;
     need(!text.contains('\r'), "a line ends with CR: @ag-ui/client cannot read it")?;

@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 /// Time that spans may take to arrive.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Its treatment of spans that it receives.
+/// Behavior of the collector on receiving spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
-    /// It takes it.
+    /// The collector accepts the spans.
     Takes,
-    /// It reads it and never says a word.
+    /// The collector reads them and never answers.
     Silent,
 }
 
@@ -31,7 +31,7 @@ pub struct Span {
     pub trace: String,
     /// 16 hexadecimal digits.
     pub id: String,
-    /// The same, or nothing.
+    /// Id of the parent span, or empty.
     pub parent: String,
     /// 1 = internal, 3 = client.
     pub kind: i32,
@@ -49,7 +49,7 @@ pub struct Collector {
     received: mpsc::Receiver<Received>,
 }
 
-/// One request.
+/// One received request.
 pub struct Received {
     /// `POST /v1/traces HTTP/1.1` and the headers.
     pub head: String,
@@ -80,7 +80,7 @@ impl Collector {
         self.received.recv_timeout(PATIENCE).expect("spans arrive")
     }
 
-    /// Spans up to the one that is called so, which is the last of its turn to be sent.
+    /// Spans up to the one of this name, the last of its turn to be sent.
     pub fn until(&self, name: &str) -> Vec<Span> {
         let (mut spans, until) = (Vec::new(), Instant::now() + PATIENCE);
         while !spans.iter().any(|span: &Span| span.name == name) {
@@ -90,7 +90,7 @@ impl Collector {
         spans
     }
 
-    /// Whatever has arrived and was not asked for.
+    /// Received spans that no test has taken yet.
     pub fn rest(&self) -> Vec<Span> {
         self.received.try_iter().flat_map(|received| received.spans).collect()
     }

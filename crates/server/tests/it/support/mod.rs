@@ -1,4 +1,5 @@
-//! A server over a real socket, on a store in a file, with a scripted upstream behind it. It can be killed and started again.
+//! A server over a real socket, on a store in a file, with a scripted upstream. It can be killed and started
+//! again.
 
 pub mod check_stream;
 pub mod collector;
@@ -46,11 +47,11 @@ type Watch = Arc<dyn Fn() -> Telemetry + Send + Sync>;
 
 /// A running server.
 pub struct TestServer {
-    /// Where it listens.
+    /// Address of the listener.
     pub address: SocketAddr,
-    /// The model behind it, which lives on when the server does not.
+    /// The server's upstream, which outlives restarts.
     pub upstream: FakeUpstreamHandle,
-    /// Its inside, to look at what no client can.
+    /// State of the server, for checks that no client can make.
     pub state: AppState,
     dir: TempDir,
     /// The database that its turns are in; `None` = a file of the folder.
@@ -58,9 +59,9 @@ pub struct TestServer {
     build: Build,
     watch: Watch,
     limits: ServerLimits,
-    /// It has a runtime of its own, which ends with everything in it, as a process does.
+    /// A separate runtime, which ends with everything in it, like a process.
     runtime: Process,
-    /// Wishes that it stops.
+    /// Sends the shutdown signal.
     wish: mpsc::Sender<()>,
 }
 
@@ -77,22 +78,22 @@ pub struct PostgresDatabase {
 }
 
 impl PostgresDatabase {
-    /// Where no server takes over from another: a machine that stands still for a while loses nothing.
+    /// Lease for tests without a takeover: a machine that stalls for a while loses nothing.
     pub const LASTING: Duration = Duration::from_secs(60);
 }
 
 impl TestServer {
-    /// With this model behind it, tools allowed beforehand.
+    /// Starts with this model, and tools approved in advance.
     pub async fn start(model: impl FakeModel) -> Self {
         Self::start_with(model, |builder| builder, ServerLimits::default()).await
     }
 
-    /// The same, and whoever looks on is asked before something is written.
+    /// Starts with approval questions for tools that write.
     pub async fn start_asking(model: impl FakeModel) -> Self {
         Self::start_with(model, |builder| builder.approval(ApprovalMode::Ask), ServerLimits::default()).await
     }
 
-    /// With an application and limits of one's own.
+    /// Starts with a given application and limits.
     pub async fn start_with(
         model: impl FakeModel,
         build: impl Fn(ThroughlineBuilder) -> ThroughlineBuilder + Send + Sync + 'static,
@@ -101,7 +102,7 @@ impl TestServer {
         Self::start_watched(model, build, limits, Telemetry::default).await
     }
 
-    /// The same with its turns in this database of PostgreSQL.
+    /// Starts with its turns in this PostgreSQL database.
     pub async fn start_in(
         database: Option<PostgresDatabase>,
         model: impl FakeModel,
@@ -111,7 +112,7 @@ impl TestServer {
         Self::start_wholly(database, model, Arc::new(build), limits, Arc::new(Telemetry::default)).await
     }
 
-    /// The same in a file, and this watches its turns.
+    /// Starts with its turns in a file, and this observer.
     pub async fn start_watched(
         model: impl FakeModel,
         build: impl Fn(ThroughlineBuilder) -> ThroughlineBuilder + Send + Sync + 'static,
@@ -145,7 +146,7 @@ impl TestServer {
         Self { address, upstream, state, dir, database, build, watch, limits, runtime, wish }
     }
 
-    /// Asks it to stop, with so much time for its turns.
+    /// Drains the server, with this time for its turns.
     pub async fn drain(&self, time: Duration) -> throughline_server::DrainSummary {
         let drained = self.state.hub.drain(time).await;
         let _ = self.wish.send(()).await;
@@ -157,12 +158,12 @@ impl TestServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// As `ada`.
+    /// HTTP client of `ada`.
     pub fn client(&self) -> reqwest::Client {
         self.client_of("ada")
     }
 
-    /// As this user.
+    /// HTTP client of this user.
     pub fn client_of(&self, user: &str) -> reqwest::Client {
         let mut headers = reqwest::header::HeaderMap::new();
         headers.insert("x-test-user", user.parse().unwrap());
@@ -186,12 +187,12 @@ impl TestServer {
         started["turn_id"].as_str().unwrap().to_owned()
     }
 
-    /// Starts a turn as `ada` that says this.
+    /// Starts a turn as `ada` with this text.
     pub async fn say(&self, text: &str) -> String {
         self.turn(saying(text)).await
     }
 
-    /// Follows a turn as `ada` from behind an event.
+    /// Follows a turn as `ada` from after an event.
     pub async fn follow(&self, turn: &str, after: u64) -> Events {
         let request = self.client().get(self.url(&format!("/v1/turns/{turn}/events?after={after}")));
         Events::of(request.send().await.unwrap())
@@ -233,7 +234,7 @@ pub fn accepted_turn(id: &str) -> NewTurnRow {
     }
 }
 
-/// The end of a turn that could not go on and has said nothing.
+/// The end of a turn that could not be resumed and has no content.
 pub fn interrupted_end() -> TurnEnd {
     TurnEnd {
         status: "interrupted".to_owned(),
@@ -245,7 +246,7 @@ pub fn interrupted_end() -> TurnEnd {
     }
 }
 
-/// A request's body that says this.
+/// A request's body with this text as input.
 pub fn saying(text: &str) -> Value {
     json!({"input": [{"type": "text", "text": text}]})
 }
@@ -335,7 +336,7 @@ async fn begin(
     (Process(Some(runtime)), address, state, wish)
 }
 
-/// One store in its parts.
+/// Casts one store to its traits.
 fn all_of(
     store: impl Log + Catalog + Clone + 'static,
     figures: impl Fn() -> throughline_store::StoreStats + Send + Sync + 'static,
@@ -348,13 +349,13 @@ fn all_of(
     (Arc::new(store.clone()), Arc::new(store), Arc::new(figures))
 }
 
-/// Until it is stopped.
+/// A tool that runs until it is cancelled.
 async fn wait(_: NoArguments, context: ToolContext) -> &'static str {
     context.cancellation().cancelled().await;
     "stopped"
 }
 
-/// Waits until something is so, which it is in the end.
+/// Waits until a condition holds.
 pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
     let until = tokio::time::Instant::now() + PATIENCE;
     while !is_so().await {
@@ -388,7 +389,7 @@ async fn opened(path: &Path) -> SqliteStore {
     }
 }
 
-/// In place of the gate: the header says who asks; without it nobody does.
+/// Replaces the gate: a header names the user; without it there is none.
 async fn whoever_says_so(mut request: Request, next: Next) -> Response {
     if let Some(user) = request.headers().get("x-test-user").and_then(|user| user.to_str().ok()) {
         let principal = Principal::local(user);
@@ -397,7 +398,8 @@ async fn whoever_says_so(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// A client that trusts nobody's certificates: to read the machine's takes longer than a request, and nothing here speaks TLS.
+/// A client without trusted certificates: reading the machine's takes longer than a request, and no test here
+/// uses TLS.
 pub fn http_client() -> reqwest::ClientBuilder {
     reqwest::Client::builder().no_proxy().tls_certs_only([])
 }

@@ -1,4 +1,4 @@
-//! A WebSocket of our own API, message by message.
+//! A WebSocket of the native API, message by message.
 
 use super::{PATIENCE, TestServer};
 use futures_util::{SinkExt, StreamExt};
@@ -17,7 +17,7 @@ impl Socket {
         Self(Self::offering(server, Some("throughline.v1")).await.unwrap())
     }
 
-    /// With this subprotocol.
+    /// Connects with this subprotocol.
     pub async fn offering(
         server: &TestServer,
         protocol: Option<&str>,
@@ -25,7 +25,7 @@ impl Socket {
         Self::asking(server.address, &[("x-test-user", "ada")], protocol).await
     }
 
-    /// At any server, with these headers.
+    /// Connects to any server, with these headers.
     pub async fn asking(
         address: SocketAddr,
         headers: &[(&'static str, &str)],
@@ -45,7 +45,7 @@ impl Socket {
         self.0.send(Message::text(op.to_string())).await.unwrap();
     }
 
-    /// The next JSON text, or the code that the socket is closed with. Pings are none.
+    /// The next JSON text, or the code that the socket is closed with. Pings are skipped.
     pub async fn next(&mut self) -> Result<Value, u16> {
         timeout(PATIENCE, self.next_at_last()).await.expect("a message in time")
     }

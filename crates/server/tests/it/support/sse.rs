@@ -22,7 +22,7 @@ pub struct Events {
     buffer: Vec<u8>,
     /// Id and name of the last event that was read.
     last: Option<(u64, String)>,
-    /// Comments and `retry` so far.
+    /// Comments and `retry` fields so far.
     pub comments: Vec<String>,
     /// End of the stream, once it has come.
     pub broken: bool,
@@ -35,7 +35,7 @@ impl Events {
         Self { status, body, buffer: Vec::new(), last: None, comments: Vec::new(), broken: false }
     }
 
-    /// The next event; `None` at the end of the stream. Signs of life are none, and are not waited for without end.
+    /// The next event; `None` at the end of the stream. Heartbeats are skipped, for a limited time.
     pub async fn next(&mut self) -> Option<Event> {
         let next = timeout(PATIENCE, self.next_at_last()).await;
         let next = next.unwrap_or_else(|_| panic!("no event in time behind {:?}", self.last));
@@ -67,7 +67,7 @@ impl Events {
         }
     }
 
-    /// Waits until the server has said so many comments behind the opening, while no event comes.
+    /// Waits until the server has sent this many comments after the opening, while no event arrives.
     pub async fn alive(&mut self, times: usize) -> Vec<String> {
         let opening = self.comments.len();
         while self.comments.len() < opening + times {

@@ -1,4 +1,4 @@
-//! Viewers that take nothing: they are cut, lose nothing by it, and slow nobody down.
+//! Viewers that do not read: they are disconnected, lose no events, and slow no other viewer.
 
 use super::{By, View, fold, log, seq};
 use crate::support::{PATIENCE, TestServer, eventually};
@@ -14,7 +14,7 @@ const STALL_MS_MAX: u64 = 1_500;
 /// Bytes that the kernel holds for a client, so that little is on its way to who takes nothing.
 const TINY: u32 = 4 << 10;
 
-/// More than the kernel and the connection's own buffers hold, in many events.
+/// A reply larger than the buffers of kernel and connection, in many events.
 fn long() -> ScriptQueue {
     let pace = ReplyPace { chunk_chars: Some(2_000), ..ReplyPace::default() };
     let script = ModelScript {
@@ -36,7 +36,7 @@ fn text_frame(text: &str) -> Vec<u8> {
     [&[0x81, 0x80 | length, 0, 0, 0, 0][..], text.as_bytes()].concat()
 }
 
-/// Asks for the events, and takes none of them.
+/// Requests the events, and reads none of them.
 async fn begin_to_look(server: &TestServer, turn: &str, by: By, buffer: u32) -> TcpStream {
     let mut socket = connect(server, buffer).await;
     let (path, more) = match by {
@@ -78,7 +78,7 @@ fn events_in(bytes: &[u8], by: By) -> Vec<Value> {
         }
         return events;
     }
-    // Chunks of a body: a frame that a chunk's length stands in is read by nobody, and so is what follows it.
+    // Chunks of a body: a frame split by a chunk header is skipped, and so is the rest.
     let text = String::from_utf8_lossy(bytes);
     for line in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
         let Ok(event) = serde_json::from_str::<Value>(line) else { break };
@@ -88,7 +88,7 @@ fn events_in(bytes: &[u8], by: By) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slowed() {
+async fn stalled_viewer_is_cut_and_resumes_without_slowing_the_turn() {
     for by in [By::Query, By::Socket] {
         let limits = ServerLimits { viewer_stall_ms_max: STALL_MS_MAX, ..ServerLimits::default() };
         let server = TestServer::start_with(long(), |builder| builder, limits).await;
@@ -97,12 +97,12 @@ async fn a_viewer_that_takes_nothing_is_cut_and_goes_on_and_the_turn_was_not_slo
         // Its first bytes are there, so it has its seat; from now on it takes nothing.
         lazy.readable().await.unwrap();
         let began = Instant::now();
-        // Somebody else sees the whole turn meanwhile.
+        // Another viewer sees the whole turn in the meantime.
         let whole = timeout(PATIENCE, log(&server, &turn)).await.expect("the turn is not held up");
         let end = whole.last().unwrap();
         assert_eq!((&end["type"], &end["status"]), (&json!("stream_end"), &json!("completed")), "{end}");
 
-        // A reset, which the kernel notices although nobody reads.
+        // A reset, which the kernel reports without a read.
         eventually(&format!("by {by:?} it is cut"), async || lazy.take_error().unwrap().is_some()).await;
         assert!(began.elapsed().as_millis() >= u128::from(STALL_MS_MAX) / 2, "not before its time");
         let mut taken = Vec::new();
@@ -133,7 +133,7 @@ fn waiting(server: &TestServer) -> usize {
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
+async fn connections_of_clients_that_never_read_are_closed() {
     // Of some of these turns everything has been handed to the connection when it is full, of some a part, of some nothing.
     let limits = ServerLimits {
         viewer_stall_ms_max: STALL_MS_MAX,
@@ -164,7 +164,7 @@ async fn nothing_is_left_for_a_client_that_never_reads_however_little_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_viewer_that_takes_slowly_is_not_cut() {
+async fn slow_viewer_is_not_cut() {
     // Longer than a busy machine leaves a client without a turn; the clock's own part is in `watchdog/tests.rs`.
     const LONG_STALL_MS_MAX: u64 = 6_000;
     let limits = ServerLimits {
@@ -182,7 +182,8 @@ async fn a_viewer_that_takes_slowly_is_not_cut() {
         let mut slow = begin_to_look(server, turn, by, 64 << 10).await;
         let (began, mut taken) = (Instant::now(), 0);
         while began.elapsed().as_millis() < u128::from(LONG_STALL_MS_MAX * 4 / 3) {
-            // What is slow is the client: so many bytes in a millisecond, also behind a moment that the machine was busy in.
+            // The client is slow: this many bytes per millisecond, also after a moment in which the machine
+            // was busy.
             if taken as u128 > 300 * began.elapsed().as_millis() {
                 tokio::time::sleep(std::time::Duration::from_millis(5)).await;
                 continue;

@@ -31,7 +31,7 @@ async fn ended(server: &TestServer, turn: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_client_that_leaves_at_any_event_leaves_a_turn_that_ends_as_it_would_have() {
+async fn turn_completes_when_its_client_leaves_at_any_event() {
     let server = TestServer::start(talks).await;
     let turn = server.say("Hi").await;
     let length = log(&server, &turn).await.len();

@@ -1,4 +1,5 @@
-//! Viewers that lose their connections, come back all at once, take nothing, or are two: real sockets, one server.
+//! Viewers that lose their connections, reconnect together, do not read, or are two: real sockets, one
+//! server.
 //!
 //! The long forms, against the program itself, with memory and latency measured, are `crates/cli/tests/crowd`.
 
@@ -28,7 +29,7 @@ const WAYS: [By; 3] = [By::Header, By::Query, By::Socket];
 enum View {
     Stream(Events),
     Socket(Box<Socket>),
-    /// There is nothing more to see, and never will be.
+    /// The turn is over: no more events follow.
     Over,
 }
 
@@ -55,7 +56,7 @@ impl View {
         }
     }
 
-    /// The next event, as the log has it; `None` behind the last one.
+    /// The next event, as in the log; `None` after the last one.
     async fn next(&mut self) -> Option<Value> {
         match self {
             Self::Over => None,
@@ -67,7 +68,7 @@ impl View {
             }
             Self::Socket(socket) => {
                 let said = socket.next().await.expect("a message");
-                // Behind it nothing more would come.
+                // After an error no more events would follow.
                 assert_ne!(said["op"], "error", "{said}");
                 (said["op"] != "unsubscribed").then_some(said)
             }

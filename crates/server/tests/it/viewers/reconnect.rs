@@ -1,4 +1,4 @@
-//! Whoever comes back sees what they would have seen.
+//! A viewer that reconnects sees the same events as one that never left.
 
 use super::{By, View, WAYS, log, seq};
 use crate::support::{TestServer, saying};
@@ -8,7 +8,7 @@ use throughline_server::merge_deltas;
 use throughline_testkit::seen::SeenMessage;
 use throughline_testkit::{ModelScript, ReplyPace, ScriptQueue, SeenRequest};
 
-/// Text, a call, and text again, slowly enough that viewers come back while it runs.
+/// A reply of text, a call, and text again, slow enough for viewers to reconnect while it runs.
 fn talks(seen: &SeenRequest) -> ModelScript {
     let pace = ReplyPace { tokens_per_second: Some(300.0), ..ReplyPace::default() };
     let script = match seen.messages.last() {
@@ -22,7 +22,7 @@ fn talks(seen: &SeenRequest) -> ModelScript {
 async fn seen_in_glimpses(server: &TestServer, turn: &str, by: By, k: usize) -> (Vec<Value>, usize) {
     let (mut seen, mut connections): (Vec<Value>, _) = (Vec::new(), 0);
     if k == 0 {
-        // The connection is there and gone before anything came.
+        // The connection is closed before any event.
         for _ in 0..3 {
             drop(View::connect_after(server, turn, by, 0).await);
             connections += 1;
@@ -48,7 +48,7 @@ async fn seen_in_glimpses(server: &TestServer, turn: &str, by: By, k: usize) -> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_any_number_of_events_a_viewer_goes_on_where_it_was() {
+async fn viewer_resumes_exactly_after_any_number_of_events() {
     let server = TestServer::start(talks).await;
     let turn = server.say("Hi").await;
     let length = log(&server, &turn).await.len();
@@ -74,7 +74,7 @@ async fn after_any_number_of_events_a_viewer_goes_on_where_it_was() {
 }
 
 #[tokio::test]
-async fn in_merged_deltas_and_ahead_of_the_log_there_is_the_whole_message() {
+async fn cursor_in_merged_deltas_or_ahead_of_the_log_resyncs() {
     let words = ["Every ", "word ", "is ", "one ", "piece. "];
     let say = |script: ModelScript| words.iter().fold(script, |script, word| script.say(*word));
     let queue =
@@ -109,7 +109,7 @@ async fn in_merged_deltas_and_ahead_of_the_log_there_is_the_whole_message() {
 }
 
 #[tokio::test]
-async fn ahead_of_a_running_turn_a_viewer_gets_the_message_and_goes_on_behind_it() {
+async fn cursor_ahead_of_a_running_turn_resyncs_and_continues() {
     for by in WAYS {
         let model = ScriptQueue::new([
             ModelScript::new().say("I will.").call("calendar_add", json!({"title": "tea"})),
@@ -133,13 +133,13 @@ async fn ahead_of_a_running_turn_a_viewer_gets_the_message_and_goes_on_behind_it
 }
 
 #[tokio::test]
-async fn a_stream_says_that_it_lives_while_nothing_happens() {
+async fn idle_stream_sends_heartbeats() {
     let limits = throughline::config::ServerLimits { heartbeat_ms: 40, ..Default::default() };
     let waits = ScriptQueue::new([ModelScript::new().call("queue_wait", json!({}))]);
     let server = TestServer::start_with(waits, |builder| builder, limits).await;
     let turn = server.turn(saying("Hi")).await;
     let mut viewer = server.follow(&turn, 0).await;
-    // What a running tool says comes a moment after its start.
+    // Progress of a running tool follows a moment after its start.
     let mut last = viewer.until_any(&["tool_start"]).await.last().unwrap().id;
     let signs = viewer.alive(3).await;
     assert!(signs.iter().all(|sign| sign.starts_with(": hb 1")), "{signs:?}");

@@ -1,4 +1,4 @@
-//! Everybody comes back at the same moment.
+//! All viewers reconnect at the same moment.
 
 use super::{View, WAYS, fold, log, seq};
 use crate::support::{PATIENCE, Socket, TestServer, answered, saying};
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 const VIEWERS: usize = 120;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whoever_comes_back_in_a_storm_sees_every_event() {
+async fn reconnecting_viewers_see_every_event() {
     let limits = ServerLimits { streams_per_key_max: 2 * VIEWERS as u32, ..ServerLimits::default() };
     let pace = ReplyPace { tokens_per_second: Some(100.0), ..ReplyPace::default() };
     let model = ScriptQueue::new([ModelScript::new().say("a word ".repeat(100)).with_pace(pace)]);
@@ -50,7 +50,7 @@ async fn whoever_comes_back_in_a_storm_sees_every_event() {
 }
 
 #[tokio::test]
-async fn one_viewer_too_many_is_told_when_to_try_again_and_harms_nobody() {
+async fn stream_over_the_limit_is_429_with_retry_after() {
     let limits = ServerLimits { streams_per_key_max: 4, ..ServerLimits::default() };
     let waits = ScriptQueue::new((0..2).map(|_| ModelScript::new().call("queue_wait", json!({}))));
     let server = TestServer::start_with(waits, |builder| builder, limits).await;
@@ -73,7 +73,7 @@ async fn one_viewer_too_many_is_told_when_to_try_again_and_harms_nobody() {
     socket.send(json!({"op": "subscribe", "turn_id": turn})).await;
     assert_eq!(socket.next().await.unwrap()["error"]["code"], "too_many_streams");
 
-    // Somebody else has seats of their own.
+    // Another user has separate viewer slots.
     let eve = server.client_of("eve").post(server.url("/v1/turns")).json(&saying("Hi"));
     let (_, started) = answered(eve).await;
     let events = server.url(started["events_url"].as_str().unwrap());

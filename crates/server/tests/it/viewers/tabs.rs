@@ -5,7 +5,7 @@ use crate::support::{TestServer, answered};
 use serde_json::{Value, json};
 use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest, seen::SeenMessage};
 
-/// Asks whether to write, and says what came of it.
+/// A model whose write needs approval, and which then reports the result.
 fn asks(seen: &SeenRequest) -> ModelScript {
     match seen.messages.last() {
         Some(SeenMessage::Results(_)) => ModelScript::new().say("So be it."),
@@ -30,7 +30,7 @@ async fn until(view: &mut View, kind: &str) -> Vec<Value> {
     }
 }
 
-/// A turn that asks, with two tabs that both show the question.
+/// A turn with an open question, and two tabs that both show it.
 async fn two_tabs(server: &TestServer) -> (String, [View; 2], [Vec<Value>; 2], String) {
     let turn = server.say("Hi").await;
     let mut one = View::connect_after(server, &turn, By::Header, 0).await;
@@ -43,7 +43,7 @@ async fn two_tabs(server: &TestServer) -> (String, [View; 2], [Vec<Value>; 2], S
 }
 
 #[tokio::test]
-async fn what_is_approved_in_one_tab_is_seen_in_the_other() {
+async fn approval_in_one_tab_is_seen_in_the_other() {
     let server = TestServer::start_asking(asks).await;
     let (turn, [mut one, mut two], [mut seen_in_one, mut seen_in_two], path) = two_tabs(&server).await;
     // The second tab answers over its WebSocket, and the first one sees what came of it.
@@ -67,7 +67,7 @@ async fn what_is_approved_in_one_tab_is_seen_in_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_two_answers_at_once_one_wins_and_both_are_told_the_same() {
+async fn concurrent_decisions_first_wins() {
     let server = TestServer::start_asking(asks).await;
     let (mut approved, mut denied) = (0, 0);
     for round in 0..12 {
@@ -97,7 +97,7 @@ async fn of_two_answers_at_once_one_wins_and_both_are_told_the_same() {
             1 => approved += 1,
             _ => denied += 1,
         }
-        // Afterwards everybody is still told the same.
+        // Afterwards every client still gets the same reply.
         let again = json!({"decision": resolved["decision"]});
         assert_eq!(server.post(&path, again).await.0, 200, "{turn}");
     }
@@ -105,7 +105,7 @@ async fn of_two_answers_at_once_one_wins_and_both_are_told_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_that_races_a_stop_is_told_what_the_log_says() {
+async fn approval_racing_a_cancel_matches_the_log() {
     let server = TestServer::start_asking(asks).await;
     for round in 0..12 {
         let (turn, [mut one, mut two], _, path) = two_tabs(&server).await;
@@ -135,14 +135,14 @@ async fn an_answer_that_races_a_stop_is_told_what_the_log_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stop_that_races_the_end_has_one_end_which_everybody_sees() {
+async fn cancel_racing_the_end_yields_one_end_for_all_viewers() {
     let model = ScriptQueue::new((0..12).map(|_| ModelScript::new().say("Short.")));
     let server = TestServer::start(model).await;
     for round in 0..12 {
         let turn = server.say("Hi").await;
         let mut one = View::connect_after(&server, &turn, By::Query, 0).await;
         let mut two = View::connect_after(&server, &turn, By::Socket, 0).await;
-        // From nearly at once to nearly over.
+        // From almost the beginning to almost the end.
         let mut seen = Vec::new();
         for _ in 0..round % 6 {
             seen.extend(one.next().await);

@@ -132,7 +132,7 @@ pub(crate) async fn list(
     }
 }
 
-/// Counts calls; with a text, those that are found in the time of a search.
+/// Counts calls; with a text, those that are found within the time limit of a search.
 pub(crate) async fn count(
     db: &mut dyn CatalogDb,
     limits: &CatalogLimits,

@@ -90,7 +90,7 @@ pub(super) async fn insert(
 /// A new turn, as far as it changes its conversation.
 pub(super) struct AddedTurn<'a> {
     pub id: &'a str,
-    /// It continues no other turn: the first one, or an edit of it.
+    /// True if the turn continues no other one: the first turn, or an edit of it.
     pub is_root: bool,
     pub input_text: &'a str,
     pub at: i64,
@@ -114,7 +114,7 @@ pub(super) async fn turn_added(
             Ok((row.get("n")?, row.get("title")?, title_by(row)?))
         })
         .await?;
-    // Whoever edits the first message speaks about something else. A title that a user gave stays.
+    // An edit of the first message is about something else. A title that a user gave stays.
     if source == TitleSource::FirstInput && (title.is_empty() || is_root) {
         let words = normalize_title(&auto_title(input_text), limits.title_chars_max);
         if words != title && !words.is_empty() {
@@ -162,8 +162,8 @@ pub(crate) async fn get(
     query_optional(db, &get, bind![id, user], summary).await
 }
 
-/// Conversations with these ids, those with the latest events first. Without statistics PostgreSQL would look for them in all that
-/// the user has; an expression has no index.
+/// Conversations with these ids, those with the latest events first. Without statistics PostgreSQL would scan
+/// all conversations of the user; an expression has no index.
 pub(crate) async fn by_ids(
     db: &mut dyn CatalogDb,
     user: &str,
@@ -206,7 +206,7 @@ pub(crate) const LISTS: [(&str, SqlText); 7] = [
 /// Begins a cursor that is among the pinned ones.
 const PINNED_CURSOR: &str = "pinned~";
 
-/// Rows of one list behind a position.
+/// Rows of a list after a position.
 struct ListQuery<'a> {
     user: &'a str,
     filter: &'a ConversationFilter,

@@ -121,7 +121,7 @@ pub(crate) async fn remove(
     query_optional(db, &remove, bind![id, user], file).await
 }
 
-/// One of these turns of the user that uses a file.
+/// One of these turns of the user that uses the file.
 pub(crate) async fn turn_using(
     db: &mut dyn CatalogDb,
     user: &str,

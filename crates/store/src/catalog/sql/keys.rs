@@ -65,7 +65,7 @@ pub(crate) async fn get(db: &mut dyn CatalogDb, id: &str) -> Result<Option<KeyRo
     query_optional(db, &sql!("SELECT * FROM api_key WHERE id = $1"), bind![id], key).await
 }
 
-/// True if the last use is so long ago that this one is to be written.
+/// True if the stored last use is old enough to be updated.
 pub(crate) async fn needs_touch(db: &mut dyn CatalogDb, id: &str, now: i64) -> Result<bool, StoreError> {
     let find = sql!("SELECT 1 FROM api_key WHERE id = $1 AND coalesce(last_used_at <= $2, TRUE)");
     exists(db, &find, bind![id, now.saturating_sub(LAST_USED_INTERVAL_MS)]).await

@@ -28,7 +28,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 
-/// One statement.
+/// SQL text of one statement.
 #[derive(Clone, Copy)]
 pub(crate) struct SqlText {
     #[cfg_attr(not(feature = "sqlite"), allow(dead_code, reason = "no one runs it"))]
@@ -74,7 +74,7 @@ pub(crate) enum SqlParam<'a> {
     Bytes(&'a [u8]),
     /// A JSON array in SQLite, an array in PostgreSQL.
     Texts(Vec<String>),
-    /// The same of numbers.
+    /// A list of numbers.
     Integers(Vec<i64>),
     /// A text that is looked for in others: itself for `contains_folded` of SQLite, a pattern for `~` of PostgreSQL.
     Sought(Option<&'a str>),
@@ -184,7 +184,7 @@ pub(crate) enum IndexChange<'a> {
     TurnDeleted(i64),
     /// A conversation is deleted.
     ConversationDeleted(i64),
-    /// Many texts came at once.
+    /// Many texts were imported.
     Imported,
 }
 
@@ -243,7 +243,7 @@ async fn query_optional<T: Send>(
     Ok(db.query(sql, params, decode).await?.into_iter().next())
 }
 
-/// The one row.
+/// Runs a query that returns exactly one row.
 async fn query_one<T: Send>(
     db: &mut dyn CatalogDb,
     sql: &SqlText,
@@ -303,8 +303,8 @@ fn sought_text<'a>(limits: &CatalogLimits, text: Option<&'a str>) -> Result<Opti
     Ok(text)
 }
 
-/// Time and id of the row after which a page begins, and the number of rows to ask for: one more tells if there is
-/// another page.
+/// Time and id of the row after which a page begins, and the number of rows to request: one more shows if
+/// there is another page.
 fn page_params(page: &PageRequest) -> Result<(Option<i64>, Option<String>, i64), StoreError> {
     let (at, id) = match page.position()? {
         Some(PagePosition { at, id }) => (Some(at), Some(id)),

@@ -13,7 +13,7 @@ use crate::catalog::{
 use crate::error::StoreError;
 use serde_json::Value;
 
-/// About how many turns are removed in one commit: others wait for the writer meanwhile.
+/// Approximate number of turns removed in one commit: other writes wait during it.
 const TURNS_PER_COMMIT: usize = 200;
 
 pub(crate) async fn add(
@@ -82,7 +82,8 @@ fn person(row: &dyn CatalogRow) -> Result<PersonRow, StoreError> {
     })
 }
 
-/// Deletes a part of what is a person's; the last part takes the row of the person. What runs stays, and its conversation.
+/// Deletes a part of a person's data; the last part deletes the row of the person. Running turns stay, with
+/// their conversations.
 pub(crate) async fn delete_data(db: &mut dyn CatalogDb, user: &str) -> Result<RemovalSummary, StoreError> {
     let mut summary = RemovalSummary::default();
     let list = sql!(
@@ -152,7 +153,7 @@ pub(super) struct UncountedUsage {
     pub tokens: u64,
 }
 
-/// The limit of a user or a key that is reached, with what is not counted yet.
+/// The limit of a user or a key that is reached, including usage that is not stored yet.
 pub(super) async fn exceeded_limit(
     db: &mut dyn CatalogDb,
     user: &str,
@@ -257,7 +258,7 @@ pub(crate) async fn reports(
     Ok(owners.iter().map(|owner| used.get(owner).copied().unwrap_or_default()).collect())
 }
 
-/// All tokens of a turn, as its usage says.
+/// All tokens of a turn, from its usage.
 pub(crate) fn tokens_of(usage: Option<&Value>) -> u64 {
     let Some(usage) = usage else { return 0 };
     let number = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();

@@ -1,13 +1,13 @@
-//! Removal of turns and conversations with everything that is only theirs.
+//! Removal of turns and conversations with everything that only they use.
 
 use super::turns::running_in;
 use super::{CatalogDb, CatalogRow, IndexChange, SqlParam, SqlText, bind, files, query_optional, sql};
 use crate::catalog::{RemovalOutcome, RemovalSummary, RetentionCutoffs};
 use crate::error::StoreError;
 
-/// About how many turns are removed in one commit when old ones are deleted: others wait for the writer meanwhile.
+/// Approximate number of turns removed in one commit when old ones are deleted: other writes wait during it.
 const TURNS_PER_COMMIT: usize = 200;
-/// The same for conversations without many turns, raw replies and files.
+/// Rows per commit for conversations without many turns, raw replies and files.
 const ROWS_PER_COMMIT: usize = 200;
 
 /// Number and id of a row that is removed.
@@ -38,8 +38,8 @@ pub(crate) async fn conversation(
     Ok(RemovalOutcome::Removed(summary))
 }
 
-/// Prefix of the user of what is deleted and may be brought back: as everything of another user it is absent everywhere. No
-/// person's name has a colon.
+/// Prefix of the user of deleted rows that can be restored: like every row of another user they are absent
+/// everywhere. No person's name has a colon.
 const DELETED_USER: &str = "deleted:";
 
 /// The user of what this user has deleted and may bring back.
@@ -92,7 +92,7 @@ pub(crate) async fn restore(
     Ok(true)
 }
 
-/// Gives a conversation to a user, with all that is found by its user.
+/// Transfers a conversation to a user, with all rows that are found by user.
 async fn give_to(
     db: &mut dyn CatalogDb,
     id: &str,
@@ -181,7 +181,7 @@ pub(crate) async fn delete_expired(
         delete_old_conversations(db, before, &mut summary).await?;
         delete_old_standalone(db, before, &mut summary).await?;
     }
-    // Both are few, and found by an index of their own.
+    // Both are few, and have their own index.
     const DELETED: SqlText = sql!(
         "SELECT n, id FROM conversation c WHERE deleted_at IS NOT NULL AND deleted_at < $1
          ORDER BY deleted_at LIMIT $2",

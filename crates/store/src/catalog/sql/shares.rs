@@ -44,7 +44,7 @@ pub(crate) async fn add(
     Ok(true)
 }
 
-/// Those of a deleted conversation are not listed: its user is another one.
+/// Share links of a deleted conversation are not listed: they belong to another user.
 pub(crate) async fn list(
     db: &mut dyn CatalogDb,
     user: &str,

@@ -378,7 +378,7 @@ macro_rules! history_page {
 /// A page of turns.
 pub(crate) const LIST: SqlText = filtered!(select_history!(), history_page!());
 
-/// The same of those with a text.
+/// Turns with a text.
 const SEARCH: SqlText = filtered!(
     select_history!(),
     sqlite: concat!(

@@ -15,7 +15,7 @@ pub(super) struct SearchWindow<'a> {
     find_edge: &'a SqlText,
     user: &'a str,
     before: Option<PagePosition>,
-    /// Time of its oldest row; `None` = it has all that are left.
+    /// Time of its oldest row; `None` = the window has all remaining rows.
     edge: Option<i64>,
     oldest: Option<i64>,
     rows: i64,
@@ -39,7 +39,7 @@ impl<'a> SearchWindow<'a> {
         Ok(window)
     }
 
-    /// Moves on to the older rows. `false`: there are none, or time is over.
+    /// Advances to the older rows. `false`: there are none, or the time limit is reached.
     pub(super) async fn advance(&mut self, db: &mut dyn CatalogDb) -> Result<bool, StoreError> {
         if self.edge.is_none() || self.is_cut_short() {
             return Ok(false);
@@ -53,22 +53,22 @@ impl<'a> SearchWindow<'a> {
     async fn find_edge(&mut self, db: &mut dyn CatalogDb) -> Result<(), StoreError> {
         let params = bind![self.user, self.until(), self.rows];
         let edge: Option<i64> = query_optional(db, self.find_edge, params, |row| row.get("at")).await?;
-        // What is older than the oldest row that is wanted is not looked at.
+        // Rows older than the oldest wanted one are not read.
         self.edge = edge.filter(|edge| self.oldest.is_none_or(|oldest| *edge > oldest));
         Ok(())
     }
 
-    /// Its rows come after this one in the list; `None` = it begins with the newest.
+    /// Upper bound: the window's rows come after this one in the list; `None` = it begins with the newest.
     pub(super) fn before(&self) -> (Option<i64>, Option<&'_ str>) {
         (self.until(), self.before.as_ref().map(|before| before.id.as_str()))
     }
 
-    /// Its rows are of an earlier time, if the page begins with it.
+    /// Time of that position; `None` = the window begins with the newest row.
     pub(super) fn until(&self) -> Option<i64> {
         self.before.as_ref().map(|before| before.at)
     }
 
-    /// Its rows are of this time or later.
+    /// Lower bound in time, inclusive.
     pub(super) fn from(&self) -> Option<i64> {
         self.edge.or(self.oldest)
     }
@@ -78,7 +78,7 @@ impl<'a> SearchWindow<'a> {
         self.edge.is_some() && Instant::now() >= self.deadline
     }
 
-    /// A page of what was found, which is one row more than the page has if another page follows.
+    /// A page of the rows found, which are one more than the page has if another page follows.
     pub(super) fn into_page<T>(
         self,
         found: Vec<T>,

@@ -1,5 +1,6 @@
-//! Conversations in which a text is, those with the latest events first: as hits are found ([`search`](super::search)),
-//! those with the latest events are looked through, then the index is asked, then the next ones are looked through.
+//! Conversations that contain a text, those with the latest events first. As with hits
+//! ([`search`](super::search)), the conversations with the latest events are scanned, then the index is
+//! queried, then the next ones are scanned.
 
 use super::db::PostgresCatalogDb;
 use super::search::{self, FIRST_WINDOWS, WINDOW_TURNS_MAX};
@@ -26,8 +27,9 @@ macro_rules! filtered {
     };
 }
 
-/// The next conversations with so many turns in all, at least one, each with whether the text is in it. `LIMIT` keeps the
-/// planner from looking through all texts first: it takes an `EXISTS` for a table that it could hash.
+/// The next conversations up to a total number of turns, at least one conversation, each with a flag if it
+/// contains the text. `LIMIT` prevents the planner from scanning all texts first: it would treat the `EXISTS`
+/// as a table to hash.
 const NEXT_WINDOW: &str = filtered!(
     "
     WITH candidate AS MATERIALIZED (
@@ -49,7 +51,7 @@ const NEXT_WINDOW: &str = filtered!(
     ORDER BY page_window.updated_at DESC, page_window.id DESC"
 );
 
-/// All that are left.
+/// All remaining conversations.
 const ALL_REMAINING: &str = filtered!(
     "
     SELECT c.id, c.updated_at, true AS is_hit, false AS is_last FROM conversation c
@@ -66,7 +68,7 @@ struct ConversationSearch<'a, 'b> {
     user: &'a str,
     filter: &'a ConversationFilter,
     pattern: String,
-    /// Everything before it has been looked at.
+    /// Position up to which everything has been searched.
     after: PagePosition,
     conversation_ids: Vec<String>,
     rows: usize,
@@ -104,7 +106,7 @@ pub(super) async fn conversations(
     Ok(ResultPage { items, next: (!is_complete).then(|| after.to_string()), partial })
 }
 
-/// Reads conversations as they are shown. Busy if that took too long.
+/// Reads the conversations that are shown. Busy if that took too long.
 async fn load(
     session: &mut SearchSession<'_>,
     user: &str,
@@ -147,7 +149,8 @@ impl ConversationSearch<'_, '_> {
         Ok(false)
     }
 
-    /// The next so many turns: whether these were the last ones, once that is known or the page is full.
+    /// Searches the next `turns` turns; returns whether these were the last ones, once that is known or the
+    /// page is full.
     async fn search_window(&mut self, step: SearchStep, turns: i64) -> Result<Option<bool>, sqlx::Error> {
         let window = self.query(step, NEXT_WINDOW, WINDOW_CONVERSATIONS_MAX, Some(turns)).await?;
         let ended = window.ended && !window.page_full;
@@ -178,7 +181,7 @@ impl ConversationSearch<'_, '_> {
         let rows = statement.fetch_all(self.session.db(step).await?).await?;
         let mut ended = rows.is_empty();
         for row in &rows {
-            // What is behind a full page is of the next one.
+            // Conversations after a full page belong to the next one.
             if self.conversation_ids.len() == self.rows {
                 return Ok(WindowResult { ended, page_full: true });
             }
@@ -194,7 +197,7 @@ impl ConversationSearch<'_, '_> {
 }
 
 struct WindowResult {
-    /// There are no others.
+    /// True if no conversations are left.
     ended: bool,
     /// The page was full before the last of them.
     page_full: bool,

@@ -1,7 +1,7 @@
-//! Everything beside the log, in the same database. What is in which table: `schema/catalog.sql`.
+//! The catalog, in the same database as the log. Its tables: `schema/catalog.sql`.
 //!
-//! A method that writes is one transaction on a connection of the pool. What one user writes follows each other, by a
-//! lock that ends with the transaction: limits and keys of idempotency are looked at and then relied on.
+//! A method that writes is one transaction on a connection of the pool. Writes of one user are serialized by
+//! a lock that ends with the transaction: limits and idempotency keys are checked and then relied on.
 
 mod conversation_search;
 pub(super) mod db;
@@ -23,7 +23,7 @@ use db::PostgresCatalogDb;
 use sqlx::{AssertSqlSafe, Postgres, Transaction};
 
 impl PostgresStore {
-    /// A transaction that is as durable as asked, and behind all others of this user that write.
+    /// A transaction of the requested durability, after all other writes of this user.
     async fn write_transaction(
         &self,
         durability: Durability,
@@ -79,7 +79,7 @@ impl CatalogBackend for PostgresStore {
         self.evict_turn(turn_id);
     }
 
-    // Those that are this server's, or nobody's any more: not those that another server runs.
+    // Turns of this server and turns without an owner: not those that another server runs.
     async fn open_turn_rows(&self) -> Result<Vec<OpenTurn>, StoreError> {
         let open = format!(
             "SELECT t.id, t.user_id, t.conversation_id, b.stored FROM turn t JOIN turn_begin b ON b.n = t.n

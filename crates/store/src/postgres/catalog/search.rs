@@ -1,10 +1,11 @@
-//! Texts in titles, inputs and answers. They are kept once more, folded by us: what `ILIKE` thinks of
-//! letters depends on the locale of the database. With `pg_trgm` an index finds what is rare.
+//! Texts in titles, inputs and answers. They are stored a second time, case-folded by us: case folding by
+//! `ILIKE` depends on the locale of the database. With `pg_trgm` an index finds rare texts.
 //!
-//! That index has no order: of a common word it names all hits before the first one is known to be the newest. So the
-//! newest turns are looked through first, text by text, then the index is asked about the rest, and if that takes too long,
-//! one stretch of turns after the other is looked through until time is over. A stretch that is not done by then is
-//! cancelled, and the next page begins with it. If the first one is not done in its time, a smaller one is tried.
+//! That index has no order: for a common word it returns all hits before the newest one is known. So the
+//! newest turns are scanned first, text by text, then the index is queried for the rest, and if that takes
+//! too long, one stretch of turns after the other is scanned until time is over. A stretch that is unfinished
+//! by then is cancelled, and the next page begins with it. If the first one is not finished in its time, a
+//! smaller one is tried.
 
 use crate::catalog::fold::fold;
 use crate::catalog::texts::{SearchTerm, snippet};
@@ -34,7 +35,7 @@ fn like_pattern(text: &str) -> String {
     pattern
 }
 
-/// Hits of a stretch of time, as numbers: what they say is looked up for those that are shown.
+/// Hits of a stretch of time, as row numbers: texts are read only for those that are shown.
 macro_rules! hits_query {
     ($title:literal, $text:literal) => {
         concat!(
@@ -56,15 +57,16 @@ macro_rules! hits_query {
 }
 
 const HITS_BY_INDEX: &str = hits_query!("c.title_lower", "s.text");
-/// Of a word that it takes for absent the planner would look at every text there is, or at the whole index; an expression
-/// has neither an index nor a statistic, so it goes by time.
+/// For a word that it estimates as absent the planner would read every text, or the whole index; an
+/// expression has neither an index nor a statistic, so this query goes by time.
 const HITS_BY_TIME: &str = hits_query!("(c.title_lower || '')", "(s.text || '')");
 
-/// Where a stretch of so many turns begins.
+/// Start of a stretch of this many turns.
 const WINDOW_EDGE: &str = "SELECT created_at FROM turn WHERE user_id = $1 AND created_at < $2
     ORDER BY created_at DESC, id DESC OFFSET $3 LIMIT 1";
 
-/// By their numbers. Without statistics the planner would look for these in all that the user has; an expression has no index.
+/// Hits by row number. Without statistics the planner would scan all texts of the user; an expression has no
+/// index.
 const SELECT_HITS: &str = "
     SELECT 0 AS part, c.n, c.id AS conversation_id, c.title, NULL::text AS turn_id, c.title AS text
     FROM conversation c WHERE c.n = ANY ($2) AND (c.user_id || '') = $1
@@ -77,15 +79,16 @@ const SELECT_HITS: &str = "
     FROM turn t JOIN conversation c ON c.id = t.conversation_id JOIN turn_end e ON e.n = t.n
     WHERE t.n = ANY ($4) AND (t.user_id || '') = $1";
 
-/// Turns that are looked through, text by text, before the index is asked: a common word is found there at once, and the
-/// index would name all of its hits. The later ones are for texts, or a database, too slow for the first; the last one always to
-/// its end, so that each page gets on.
+/// Turns that are scanned, text by text, before the index is queried: a common word is found there quickly,
+/// while the index would return all of its hits. The later sizes are for texts, or a database, too slow for
+/// the first; the last one always runs to its end, so that each page advances.
 pub(super) const FIRST_WINDOWS: [(SearchStep, i64); 3] =
     [(SearchStep::Begin, 250), (SearchStep::Begin, 16), (SearchStep::Least, 1)];
-/// Likewise one after the other when there is no index, or it was not quick enough: twice as many each time, up to so many.
+/// Stretches that are scanned one after the other when there is no index, or it was too slow: twice as many
+/// turns each time, up to this many.
 pub(super) const WINDOW_TURNS_MAX: i64 = 2_000;
 
-/// A hit, and where it stands in the order of all.
+/// A hit, with its position in the common order.
 struct RankedHit {
     part: i16,
     n: i64,
@@ -97,7 +100,7 @@ struct HitSearch<'a, 'b> {
     session: &'a mut SearchSession<'b>,
     user: &'a str,
     pattern: String,
-    /// Everything before it has been looked at.
+    /// Position up to which everything has been searched.
     after: PagePosition,
     ranked: Vec<RankedHit>,
     rows: usize,
@@ -149,7 +152,7 @@ impl HitSearch<'_, '_> {
             }
         };
         if has_index && !self.session.is_expired() {
-            // Everything that is left.
+            // Everything that remains.
             let result = self.query(SearchStep::AskIndex, HITS_BY_INDEX, i64::MIN).await;
             if in_time(result)?.is_some() {
                 return Ok(true);
@@ -166,7 +169,8 @@ impl HitSearch<'_, '_> {
         Ok(false)
     }
 
-    /// The next so many turns, and titles of their time. Whether that was all, or enough.
+    /// Searches the next `turns` turns, and titles of the same time. Returns true if none are left or the
+    /// page is full.
     async fn search_window(&mut self, step: SearchStep, turns: i64) -> Result<bool, sqlx::Error> {
         let edge: Option<i64> = sqlx::query_scalar(WINDOW_EDGE)
             .bind(key(self.user))
@@ -175,7 +179,7 @@ impl HitSearch<'_, '_> {
             .fetch_optional(self.session.db(step).await?)
             .await?;
         self.query(step, HITS_BY_TIME, edge.unwrap_or(i64::MIN)).await?;
-        // Also those of this time, whatever their position.
+        // Also rows of this time, at any position.
         self.after = PagePosition::after_time(edge.unwrap_or(i64::MIN));
         Ok(edge.is_none() || self.ranked.len() >= self.rows)
     }
@@ -215,7 +219,7 @@ async fn load_hits(
     select.fetch_all(session.db(SearchStep::Show).await?).await
 }
 
-/// Hits as they are shown, in their order; those that have just gone are left out.
+/// The hits that are shown, in their order; hits that have just been deleted are left out.
 fn shown_hits(rows: &[PgRow], term: &str, ranked: &[RankedHit]) -> Result<Vec<SearchHit>, StoreError> {
     let mut hits = HashMap::new();
     for row in rows {
@@ -250,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wildcards_mean_themselves() {
+    fn like_wildcards_are_escaped() {
         assert_eq!(like_pattern("100%_\\"), "%100\\%\\_\\\\%");
     }
 }

@@ -1,4 +1,5 @@
-//! Runs the catalog's statements on a connection of SQLite, at once: no future of this one ever waits.
+//! Runs the catalog's statements on a connection of SQLite, synchronously: no future of this module ever
+//! waits.
 
 use super::search;
 use crate::catalog::sql::{CatalogDb, CatalogRow, IndexChange, RowSink, SqlParam, SqlText};
@@ -26,7 +27,7 @@ impl SqliteCatalogDb<'_> {
     fn prepare(&self, sql: &SqlText, params: &[SqlParam<'_>]) -> rusqlite::Result<CachedStatement<'_>> {
         let mut statement = self.0.prepare_cached(sql.sqlite)?;
         for index in 1..=statement.parameter_count() {
-            // SQLite numbers them as they appear; `$3` is the third value wherever it appears.
+            // SQLite numbers parameters by appearance; `$3` is the third value at every occurrence.
             let number =
                 statement.parameter_name(index).and_then(|name| name.get(1..)?.parse::<usize>().ok());
             let param = number.and_then(|number| params.get(number.checked_sub(1)?));

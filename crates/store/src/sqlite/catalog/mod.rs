@@ -1,4 +1,4 @@
-//! Everything beside the log, in the same file. What is in which table: `schema/catalog.sql`.
+//! The catalog, in the same file as the log. Its tables: `schema/catalog.sql`.
 
 pub(super) mod db;
 pub(super) mod search;
@@ -22,8 +22,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 impl SqliteStore {
-    /// Looks for something in everything that has been said until now: what waits for the index is indexed first. If that
-    /// is more than can be done in the time of a search, it is indexed when the writer rests, and the page says so.
+    /// Searches all texts up to now: texts that wait for the index are indexed first. If that takes longer
+    /// than the time of a search, they are indexed when the writer is idle, and the page is marked partial.
     async fn search_indexed<T: Send + 'static>(
         &self,
         f: impl Fn(&mut Connection, &SearchBudget) -> Result<ResultPage<T>, StoreError> + Send + Sync + 'static,
@@ -112,7 +112,7 @@ impl CatalogBackend for SqliteStore {
     }
 }
 
-/// Reads in one view of the file: what is removed meanwhile is still there.
+/// Reads in one snapshot of the file: rows that are removed during it are still visible.
 fn in_snapshot<T>(
     db: &mut Connection,
     read: impl FnOnce(&mut Connection) -> Result<T, StoreError>,
@@ -130,7 +130,7 @@ mod tests {
     use rusqlite::{Connection, params_from_iter};
 
     #[test]
-    fn the_history_of_turns_goes_on_from_a_cursor_by_an_index() {
+    fn turn_list_pages_by_index_without_sorting() {
         let mut db = Connection::open_in_memory().unwrap();
         crate::sqlite::schema::migrate(&mut db, 0).unwrap();
         let list = crate::catalog::sql::turns::LIST;
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_list_of_conversations_is_read_in_the_order_of_an_index() {
+    fn conversation_lists_page_by_index_without_sorting() {
         let mut db = Connection::open_in_memory().unwrap();
         crate::sqlite::schema::migrate(&mut db, 0).unwrap();
         for (index, list) in LISTS {
@@ -153,7 +153,7 @@ mod tests {
             let plan = explain.query_map(params_from_iter(given), |row| row.get::<_, String>("detail"));
             let plan: Vec<String> = plan.unwrap().collect::<Result<_, _>>().unwrap();
             assert!(plan[0].contains(&format!("INDEX {index} (user_id=?")), "{plan:#?}");
-            // From the position of the cursor on, nothing is gone through twice and nothing is sorted.
+            // From the position of the cursor on, no row is read twice and nothing is sorted.
             assert!(plan[0].contains("<"), "{plan:#?}");
             assert!(plan.iter().all(|step| !step.contains("B-TREE") && !step.contains("SCAN")), "{plan:#?}");
         }

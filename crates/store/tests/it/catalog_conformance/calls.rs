@@ -1,6 +1,6 @@
 use super::*;
 
-pub async fn are_kept_replaced_and_found(store: &Opened) {
+pub async fn calls_are_stored_replaced_and_found(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("a", "c", 1)).await;
     store.begin(ANN, alone("b", 1)).await;
@@ -17,7 +17,7 @@ pub async fn are_kept_replaced_and_found(store: &Opened) {
     assert_eq!(catalog.put_calls(ANN, Vec::new()).await, Ok(0));
 }
 
-pub async fn filters_and_counts_agree(store: &Opened) {
+pub async fn call_filters_and_counts_agree(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("a", "c", 1)).await;
     store.begin(ANN, alone("b", 1)).await;

@@ -6,7 +6,7 @@ fn conversation(id: &str, title: Option<&str>, at: i64) -> NewConversation {
 }
 
 // Limit: `title_chars_max`.
-pub async fn titles_are_given_or_the_first_words(store: &Opened) {
+pub async fn title_is_given_or_taken_from_the_first_input(store: &Opened) {
     let catalog = &store.catalog;
     let title = async |id: &str| {
         let row = store.summary(ANN, id).await.conversation;
@@ -40,7 +40,7 @@ pub async fn titles_are_given_or_the_first_words(store: &Opened) {
     assert_eq!(title("c1").await, ("Where is the beach?".into(), TitleSource::FirstInput));
     assert_eq!(catalog.rename(ANN, "absent", "x", 80).await, Ok(false));
 
-    // Begun without a turn, it is named by the first one that says something.
+    // Created without a turn, it is named by the first turn with text.
     let row = catalog.create_conversation(ANN, conversation("c2", None, 5)).await.unwrap();
     assert_eq!((row.title.as_str(), row.title_by, row.leaf_id), ("", TitleSource::FirstInput, None));
     store.complete_turn(ANN, with_input(next("t3", "c2", None, 6), " "), "").await;
@@ -57,7 +57,7 @@ pub async fn titles_are_given_or_the_first_words(store: &Opened) {
     );
 }
 
-pub async fn lists_show_the_latest_first_page_by_page(store: &Opened) {
+pub async fn conversations_are_listed_newest_first_in_pages(store: &Opened) {
     let catalog = &store.catalog;
     for n in 0..9 {
         // Three of each time.
@@ -73,7 +73,7 @@ pub async fn lists_show_the_latest_first_page_by_page(store: &Opened) {
         let ids: Vec<_> = all.iter().map(|item| item.conversation.id.as_str()).collect();
         assert_eq!(ids, ["c0", "c8", "c7", "c6", "c5", "c4", "c3", "c2", "c1"], "{rows} a page");
     }
-    // Nobody gets more than a page, or nothing and a cursor.
+    // Any limit is moved into its range: a page has at least one row.
     let page = catalog
         .conversations(ANN, &ConversationFilter::default(), &PageRequest::first().limit(0))
         .await
@@ -86,7 +86,7 @@ pub async fn lists_show_the_latest_first_page_by_page(store: &Opened) {
     assert_eq!((page.items.len(), page.next), (9, None));
 }
 
-pub async fn another_branch_can_be_chosen(store: &Opened) {
+pub async fn leaf_can_be_set_to_another_branch(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
     store.complete_turn(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 2), "B").await;
@@ -101,7 +101,7 @@ pub async fn another_branch_can_be_chosen(store: &Opened) {
     assert_eq!(leaf().await.as_deref(), Some("a"));
 }
 
-/// A conversation with everything that is its own, as an export has it.
+/// A conversation with all of its data, as an export has it.
 async fn exported(store: &Opened, user: &str, id: &str) -> ImportedConversation {
     let catalog = &store.catalog;
     let conversation = store.summary(user, id).await.conversation;
@@ -121,7 +121,7 @@ async fn exported(store: &Opened, user: &str, id: &str) -> ImportedConversation 
     ImportedConversation { conversation, turns, calls, files: Vec::new() }
 }
 
-/// The same under other ids and for another user.
+/// The conversation under other ids and for another user.
 fn renamed(imported: &ImportedConversation, user: &str) -> ImportedConversation {
     let id = |id: &str| format!("new-{id}");
     let ImportedConversation { mut conversation, mut turns, mut calls, files } = imported.clone();
@@ -142,7 +142,7 @@ fn renamed(imported: &ImportedConversation, user: &str) -> ImportedConversation 
     ImportedConversation { conversation, turns, calls, files }
 }
 
-pub async fn exported_and_imported_again_it_is_equal(store: &Opened) {
+pub async fn exported_conversation_is_imported_unchanged(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
     store.complete_turn(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 20), "B").await;
@@ -165,7 +165,7 @@ pub async fn exported_and_imported_again_it_is_equal(store: &Opened) {
     assert_eq!(catalog.import(BOB, elsewhere.clone()).await, Ok(()));
     assert_eq!(exported(store, BOB, "new-c").await, elsewhere);
     assert_eq!(exported(store, ANN, "c").await, as_it_was, "the first one is as it was");
-    // What came in is found like everything else, and goes on.
+    // An imported conversation is found like others, and can be continued.
     let hits = catalog.search(BOB, "Travel", &PageRequest::first()).await.unwrap();
     assert_eq!(hits.items.len(), 1);
     store.complete_turn(BOB, next("e", "new-c", Some(TurnParent::after_turn("new-b")), 50), "E").await;
@@ -174,7 +174,7 @@ pub async fn exported_and_imported_again_it_is_equal(store: &Opened) {
     assert_eq!(catalog.import(BOB, elsewhere).await, Err(StoreError::Exists { what: "conversation" }));
 }
 
-pub async fn a_history_without_events_can_be_imported(store: &Opened) {
+pub async fn history_without_events_can_be_imported(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "what another program has answered").await;
     let ImportedConversation { conversation, turns, .. } = renamed(&exported(store, ANN, "c").await, ANN);
@@ -192,7 +192,7 @@ pub async fn a_history_without_events_can_be_imported(store: &Opened) {
     assert_eq!(path[0].adds.as_ref(), message_only[0].end.as_ref().map(|end| &end.adds));
 }
 
-pub async fn what_does_not_fit_together_is_not_imported(store: &Opened) {
+pub async fn inconsistent_import_is_refused(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
     store.complete_turn(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 20), "B").await;

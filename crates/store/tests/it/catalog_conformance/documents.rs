@@ -12,7 +12,7 @@ fn document(
     NewDocument { kind, name: name.into(), body, precondition: expect, now }
 }
 
-pub async fn are_written_only_over_what_was_expected(store: &Opened) {
+pub async fn document_write_checks_its_precondition(store: &Opened) {
     let catalog = &store.catalog;
     let agent = |body: Value, expect, now| document(DocumentKind::Agent, "helper", body, expect, now);
     let first = catalog
@@ -69,7 +69,7 @@ pub async fn are_written_only_over_what_was_expected(store: &Opened) {
     assert_eq!(catalog.remove_document(ANN, DocumentKind::Setting, "a").await, Ok(None));
 }
 
-pub async fn answers_replace_those_about_the_same(store: &Opened) {
+pub async fn remembered_answer_replaces_one_about_the_same(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
     store.complete_turn(ANN, first("b", "d", 1), "B").await;
@@ -106,7 +106,7 @@ pub async fn answers_replace_those_about_the_same(store: &Opened) {
 }
 
 // Limits: `document_bytes_max`, `documents_max`, `remembered_max`.
-pub async fn so_many_and_so_large(store: &Opened) {
+pub async fn document_count_and_size_are_limited(store: &Opened) {
     let catalog = &store.catalog;
     let put = async |kind, name: &str, body: Value| {
         catalog.put_document(ANN, document(kind, name, body, DocumentPrecondition::Any, 1)).await

@@ -1,7 +1,7 @@
 use super::*;
 use throughline_store::{BlobFolder, BlobLimits, StoreError};
 
-pub async fn are_counted_and_shown_by_a_harmless_name(store: &Opened) {
+pub async fn files_are_listed_with_sanitized_names(store: &Opened) {
     let catalog = &store.catalog;
     let new = NewFile { name: "../../etc/cron.d/pa\u{202e}yload\n.png".into(), ..file("f1", "h", 10) };
     let row = catalog.add_file(ANN, new).await.unwrap();
@@ -24,7 +24,7 @@ pub async fn are_counted_and_shown_by_a_harmless_name(store: &Opened) {
     assert_eq!(catalog.remove_file(ANN, "f5").await, Ok(None));
 }
 
-pub async fn of_one_content_are_one_where_turns_speak_of_them(store: &Opened) {
+pub async fn used_file_with_equal_content_is_reused(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, alone("t", 1)).await;
     let stored = catalog.find_or_add_file(ANN, file("f1", "h", 10)).await.unwrap();
@@ -49,7 +49,7 @@ pub async fn of_one_content_are_one_where_turns_speak_of_them(store: &Opened) {
     );
 }
 
-pub async fn a_blob_goes_with_its_last_file(store: &Opened) {
+pub async fn blob_is_deleted_with_its_last_file(store: &Opened) {
     let catalog = &store.catalog;
     let folder = tempfile::tempdir().unwrap();
     let blobs = BlobFolder::open(folder.path(), BlobLimits::default()).await.unwrap();
@@ -79,7 +79,7 @@ pub async fn a_blob_goes_with_its_last_file(store: &Opened) {
 }
 
 // Limit: `user_files_bytes_max`.
-pub async fn so_many_bytes_of_one_user(store: &Opened) {
+pub async fn user_file_bytes_are_limited(store: &Opened) {
     let catalog = &store.catalog;
     let sized = |id: &str, bytes| NewFile { bytes, ..file(id, "h", 1) };
     assert!(catalog.add_file(ANN, sized("a", 60)).await.is_ok());

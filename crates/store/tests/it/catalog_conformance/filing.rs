@@ -49,7 +49,7 @@ fn everything() -> ConversationFilter {
     ConversationFilter::default()
 }
 
-pub async fn lists_are_by_folder_tag_and_archive(store: &Opened) {
+pub async fn conversations_are_listed_by_folder_tag_and_archive(store: &Opened) {
     six(store).await;
     for (id, name) in [("c0", "Travel"), ("c1", " Travel \n"), ("c2", "Work")] {
         change(store, id, into_folder(name)).await;
@@ -89,7 +89,7 @@ pub async fn lists_are_by_folder_tag_and_archive(store: &Opened) {
     assert_eq!(absent, Ok(false));
 }
 
-pub async fn pinned_ones_come_first_on_every_page(store: &Opened) {
+pub async fn pinned_conversations_come_first(store: &Opened) {
     six(store).await;
     for id in ["c1", "c3", "c2"] {
         change(store, id, pinned(true)).await;
@@ -112,7 +112,7 @@ pub async fn pinned_ones_come_first_on_every_page(store: &Opened) {
     assert!(matches!(refused, Err(StoreError::Invalid { field: "cursor", .. })), "{refused:?}");
 }
 
-pub async fn what_is_filed_is_counted_by_its_labels(store: &Opened) {
+pub async fn folder_and_tag_counts_exclude_archived_conversations(store: &Opened) {
     six(store).await;
     for id in ["c0", "c1", "c2"] {
         change(store, id, ConversationChange { folder: Some(Some("旅行".into())), ..tagged(&["x"]) }).await;
@@ -125,7 +125,7 @@ pub async fn what_is_filed_is_counted_by_its_labels(store: &Opened) {
     assert_eq!(labels.tags, [count("x", 2)]);
 }
 
-pub async fn a_search_is_narrowed_by_folder_tag_and_archive(store: &Opened) {
+pub async fn conversation_search_filters_by_folder_tag_and_archive(store: &Opened) {
     six(store).await;
     change(store, "c1", into_folder("Travel")).await;
     change(store, "c2", tagged(&["a"])).await;
@@ -146,7 +146,7 @@ pub async fn a_search_is_narrowed_by_folder_tag_and_archive(store: &Opened) {
     }
 }
 
-pub async fn what_is_deleted_is_absent_until_it_is_brought_back(store: &Opened) {
+pub async fn trashed_conversation_is_absent_until_restored(store: &Opened) {
     let catalog = &store.catalog;
     six(store).await;
     change(store, "c1", ConversationChange { folder: Some(Some("Travel".into())), ..tagged(&["a"]) }).await;
@@ -211,7 +211,7 @@ pub async fn what_is_deleted_is_absent_until_it_is_brought_back(store: &Opened) 
     assert_eq!((removed.conversations, removed.turns), (1, vec!["t1".to_owned()]));
     assert_eq!(catalog.restore_conversation(ANN, "c1", 0).await, Ok(false));
 
-    // A turn that runs keeps it; and what a person has deleted goes with the person.
+    // A running turn stays; and a deleted conversation is removed with the person.
     store.begin(ANN, next("runs", "c2", Some(TurnParent::after_turn("t2")), 4_000)).await;
     let running = RemovalOutcome::StillRunning { turn_id: "runs".into() };
     assert_eq!(catalog.trash_conversation(ANN, "c2", 4_001).await, Ok(running));
@@ -228,7 +228,7 @@ pub async fn what_is_deleted_is_absent_until_it_is_brought_back(store: &Opened) 
     assert!(turns.contains(&"t3".to_owned()), "{turns:?}");
 }
 
-pub async fn a_temporary_one_is_neither_listed_nor_found_and_goes(store: &Opened) {
+pub async fn temporary_conversation_is_unlisted_and_expires(store: &Opened) {
     let catalog = &store.catalog;
     for (id, temporary) in [("kept", false), ("passing", true), ("filed", true)] {
         let new = NewConversation { id: id.into(), title: None, created_at: 1, temporary };
@@ -255,7 +255,7 @@ pub async fn a_temporary_one_is_neither_listed_nor_found_and_goes(store: &Opened
         catalog.conversation(ANN, "passing").await.unwrap().is_some(),
         "it is there for whoever has it open"
     );
-    // Filing it is a wish to have it longer.
+    // Filing it makes it permanent.
     change(store, "filed", into_folder("Travel")).await;
     assert!(!store.summary(ANN, "filed").await.conversation.temporary);
     assert_eq!(found("weather").await, ["filed", "kept"]);
@@ -267,7 +267,7 @@ pub async fn a_temporary_one_is_neither_listed_nor_found_and_goes(store: &Opened
     assert_eq!(catalog.conversation(ANN, "passing").await, Ok(None));
 }
 
-pub async fn a_question_that_waits_is_seen_in_the_list(store: &Opened) {
+pub async fn pending_approval_is_shown_in_the_list(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
     let asked = |turn: &str| CallRow { status: "awaiting_approval".into(), ..call(turn, 1, 1) };
@@ -280,7 +280,7 @@ pub async fn a_question_that_waits_is_seen_in_the_list(store: &Opened) {
     assert!(page.items[0].awaits_approval && page.items[0].running_turn_id.is_some());
 }
 
-pub async fn the_usage_of_all_branches_is_summed_up(store: &Opened) {
+pub async fn conversation_usage_sums_all_branches(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
     store.complete_turn(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 20), "B").await;
@@ -304,7 +304,7 @@ pub async fn the_usage_of_all_branches_is_summed_up(store: &Opened) {
 }
 
 // Limits: `folder_chars_max`, `tag_chars_max`, `tags_max`.
-pub async fn names_of_folders_and_tags_have_a_length(store: &Opened) {
+pub async fn folder_and_tag_names_are_limited(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
     let over = |limit, max| Err(StoreError::OverLimit { limit, max });

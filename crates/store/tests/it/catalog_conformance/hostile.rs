@@ -15,7 +15,7 @@ const INJECTIONS: [&str; 8] = [
     "😀\u{d7ff}\u{10ffff}",
 ];
 
-pub async fn texts_are_data(store: &Opened) {
+pub async fn hostile_texts_are_stored_as_data(store: &Opened) {
     let catalog = &store.catalog;
     for (n, text) in INJECTIONS.into_iter().enumerate() {
         let (turn, conversation) = (format!("t{n}"), format!("c{n}"));
@@ -63,7 +63,7 @@ pub async fn texts_are_data(store: &Opened) {
     );
 }
 
-pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
+pub async fn invalid_ids_are_refused_or_absent(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("t", "c", 1), "A").await;
     let long = "x".repeat(1_000_000);
@@ -96,7 +96,7 @@ pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
         };
         invalid(catalog.put_document(ANN, setting).await.map(drop), "name");
 
-        // Whoever asks for such a thing finds nothing.
+        // Such an id is not found.
         assert_eq!(catalog.turn(ANN, id).await, Ok(None), "{shown:?}");
         assert_eq!(catalog.turn(id, "t").await, Ok(None), "{shown:?}");
         assert_eq!(catalog.turn_by_idempotency_key(ANN, &key_of, 1).await, Ok(None), "{shown:?}");
@@ -141,7 +141,7 @@ pub async fn ids_that_cannot_be_are_refused_or_absent(store: &Opened) {
     let refused = catalog.create_turn(ANN, huge).await;
     assert!(matches!(refused, Err(StoreError::Invalid { field: "parent_seq", .. })), "{refused:?}");
 
-    // A cursor is what an earlier page has given, or an error that says so; never another list.
+    // A cursor is one of an earlier page, or an error; never another list.
     for cursor in ["", "1", "~", "x~y", "1~", "1~a\0b", "99999999999999999999~a", "' OR 1=1 --~a"] {
         let page = PageRequest::after(cursor);
         for refused in [

@@ -1,7 +1,7 @@
 use super::*;
 use throughline_store::StoreError;
 
-pub async fn are_found_touched_and_revoked(store: &Opened) {
+pub async fn keys_are_found_touched_and_revoked(store: &Opened) {
     let catalog = &store.catalog;
     let one = key(ANN, "k1", 10);
     assert_eq!(catalog.add_key(ANN, one.clone()).await, Ok(()));
@@ -38,7 +38,7 @@ pub async fn are_found_touched_and_revoked(store: &Opened) {
 }
 
 // Limit: `keys_max`.
-pub async fn so_many(store: &Opened) {
+pub async fn key_count_is_limited(store: &Opened) {
     let catalog = &store.catalog;
     for id in ["a", "b"] {
         assert_eq!(catalog.add_key(ANN, key(ANN, id, 1)).await, Ok(()));

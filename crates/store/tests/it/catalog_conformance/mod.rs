@@ -1,5 +1,5 @@
-//! Duties of every catalog, whichever database it is in. The test file of a database has a function that opens a
-//! fresh store, or says `None` where there is no such database, and says `catalog_conformance!(open);`.
+//! Requirements for every catalog, in any database. The test file of a database has a function that opens a
+//! fresh store, or returns `None` where there is no such database, and calls `catalog_conformance!(open);`.
 
 pub mod calls;
 pub mod conversations;
@@ -35,71 +35,71 @@ pub struct Opened {
 macro_rules! catalog_conformance {
     ($open:ident) => {
         $crate::catalog_conformance!(@ $open:
-            turns::begins_runs_and_ends_once,
-            turns::an_answer_is_rated_by_its_user_when_it_is_there,
-            turns::the_same_request_twice_is_one_turn,
+            turns::turn_begins_runs_and_ends_once,
+            turns::only_a_finished_turn_is_rated_by_its_user,
+            turns::repeated_idempotency_key_creates_one_turn,
             turns::a_conversation_runs_one_turn_at_a_time,
             turns::edits_regenerations_and_forks_are_branches,
-            turns::what_it_continues_must_be_there,
-            turns::ids_are_taken_once,
-            turns::lists_are_filtered_and_paged,
-            turns::the_history_has_usage_and_calls,
-            turns::open_ones_are_found_at_the_start,
-            conversations::titles_are_given_or_the_first_words,
-            conversations::lists_show_the_latest_first_page_by_page,
-            conversations::another_branch_can_be_chosen,
-            conversations::exported_and_imported_again_it_is_equal,
-            conversations::a_history_without_events_can_be_imported,
-            conversations::what_does_not_fit_together_is_not_imported,
-            filing::lists_are_by_folder_tag_and_archive,
-            filing::pinned_ones_come_first_on_every_page,
-            filing::what_is_filed_is_counted_by_its_labels,
-            filing::a_search_is_narrowed_by_folder_tag_and_archive,
-            filing::what_is_deleted_is_absent_until_it_is_brought_back,
-            filing::a_temporary_one_is_neither_listed_nor_found_and_goes,
-            filing::a_question_that_waits_is_seen_in_the_list,
-            filing::the_usage_of_all_branches_is_summed_up,
-            shares::a_link_is_found_by_its_id_and_goes_with_its_conversation,
-            search::finds_titles_inputs_and_answers_of_every_script,
-            search::finds_every_form_of_a_letter_in_every_script,
-            search::wildcards_and_operators_mean_themselves,
-            search::hits_come_page_by_page,
-            search::a_common_word_is_paged_through_for_each_user_alone,
-            search::a_cursor_of_another_list_finds_nothing_that_is_not_ones_own,
-            search::what_is_gone_is_not_found,
-            removal::a_conversation_goes_with_everything,
-            removal::a_running_turn_keeps_its_conversation,
-            removal::a_turn_goes_with_what_is_behind_it,
-            removal::old_things_are_forgotten,
-            calls::are_kept_replaced_and_found,
-            calls::filters_and_counts_agree,
-            samples::are_the_newest_of_a_time_and_say_when_there_are_more,
-            documents::are_written_only_over_what_was_expected,
-            documents::answers_replace_those_about_the_same,
-            keys::are_found_touched_and_revoked,
-            people::are_added_changed_and_listed,
-            people::keys_have_limits_and_are_revoked_together,
-            people::turns_and_tokens_are_counted_and_limited,
-            people::everything_of_a_person_is_deleted_and_nothing_else,
-            files::are_counted_and_shown_by_a_harmless_name,
-            files::of_one_content_are_one_where_turns_speak_of_them,
-            files::a_blob_goes_with_its_last_file,
-            raw::pieces_become_one_answer,
-            owners::another_user_sees_nothing_and_changes_nothing,
-            owners::every_method_is_in_the_matrix,
-            hostile::texts_are_data,
-            hostile::ids_that_cannot_be_are_refused_or_absent,
+            turns::turn_requires_an_existing_conversation_and_parent,
+            turns::turn_and_conversation_ids_are_unique,
+            turns::turn_list_is_filtered_and_paged,
+            turns::turn_list_includes_usage_and_calls,
+            turns::open_turns_of_all_users_are_listed,
+            conversations::title_is_given_or_taken_from_the_first_input,
+            conversations::conversations_are_listed_newest_first_in_pages,
+            conversations::leaf_can_be_set_to_another_branch,
+            conversations::exported_conversation_is_imported_unchanged,
+            conversations::history_without_events_can_be_imported,
+            conversations::inconsistent_import_is_refused,
+            filing::conversations_are_listed_by_folder_tag_and_archive,
+            filing::pinned_conversations_come_first,
+            filing::folder_and_tag_counts_exclude_archived_conversations,
+            filing::conversation_search_filters_by_folder_tag_and_archive,
+            filing::trashed_conversation_is_absent_until_restored,
+            filing::temporary_conversation_is_unlisted_and_expires,
+            filing::pending_approval_is_shown_in_the_list,
+            filing::conversation_usage_sums_all_branches,
+            shares::share_is_found_by_id_and_deleted_with_its_conversation,
+            search::search_finds_titles_inputs_and_answers_in_any_script,
+            search::search_ignores_letter_case_in_every_script,
+            search::search_wildcards_and_operators_are_literal,
+            search::search_hits_are_paged_newest_first,
+            search::search_pages_hold_only_hits_of_their_user,
+            search::foreign_search_cursor_reveals_no_hits_of_other_users,
+            search::renamed_and_deleted_texts_are_not_found,
+            removal::deleting_a_conversation_removes_its_data,
+            removal::conversation_with_a_running_turn_is_not_deleted,
+            removal::deleting_a_turn_removes_its_descendants,
+            removal::expired_data_is_deleted,
+            calls::calls_are_stored_replaced_and_found,
+            calls::call_filters_and_counts_agree,
+            samples::samples_are_the_newest_in_range_and_flag_more,
+            documents::document_write_checks_its_precondition,
+            documents::remembered_answer_replaces_one_about_the_same,
+            keys::keys_are_found_touched_and_revoked,
+            people::people_are_added_changed_and_listed,
+            people::key_limits_are_set_and_keys_revoked_together,
+            people::turn_and_token_usage_is_counted_and_limited,
+            people::deleting_the_data_of_a_person_leaves_other_people,
+            files::files_are_listed_with_sanitized_names,
+            files::used_file_with_equal_content_is_reused,
+            files::blob_is_deleted_with_its_last_file,
+            raw::raw_pieces_form_one_answer,
+            owners::other_user_can_neither_read_nor_change_data,
+            owners::ownership_matrix_covers_every_method,
+            hostile::hostile_texts_are_stored_as_data,
+            hostile::invalid_ids_are_refused_or_absent,
         );
         $crate::catalog_conformance!(@ $open, $crate::catalog_conformance::small() =>
-            turns::a_conversation_has_so_many_turns,
-            filing::names_of_folders_and_tags_have_a_length,
-            shares::so_many_links,
-            documents::so_many_and_so_large,
-            keys::so_many,
-            people::so_many_people,
-            files::so_many_bytes_of_one_user,
-            raw::the_beginning_of_what_is_too_long,
-            search::so_long,
+            turns::turns_per_conversation_are_limited,
+            filing::folder_and_tag_names_are_limited,
+            shares::share_count_is_limited,
+            documents::document_count_and_size_are_limited,
+            keys::key_count_is_limited,
+            people::people_count_is_limited,
+            files::user_file_bytes_are_limited,
+            raw::raw_bytes_beyond_the_limit_are_truncated,
+            search::search_text_length_is_limited,
         );
     };
     (@ $open:ident: $($subject:ident::$check:ident,)*) => {
@@ -145,7 +145,7 @@ pub fn patient() -> CatalogLimits {
 pub const ANN: &str = "ann";
 pub const BOB: &str = "bob";
 
-/// A turn that stands alone.
+/// A turn without a conversation.
 pub fn alone(id: &str, at: i64) -> NewTurnRow {
     NewTurnRow {
         id: id.into(),
@@ -279,7 +279,7 @@ impl Opened {
     }
 }
 
-/// All pages of a list, walked with so many rows a page; no page may be larger.
+/// All pages of a list, read with this many rows a page; no page may be larger.
 pub async fn walk<T, F>(rows: u32, page: impl Fn(PageRequest) -> F) -> Vec<T>
 where
     F: Future<Output = Result<ResultPage<T>, throughline_store::StoreError>>,

@@ -1,4 +1,4 @@
-//! Ownership is in every query: what is another user's is absent.
+//! Ownership is in every query: rows of another user are absent.
 
 use super::shares::share;
 use super::*;
@@ -6,7 +6,7 @@ use serde_json::json;
 use std::collections::BTreeSet;
 use throughline_store::StoreError;
 
-/// Methods for the server itself, of all users at once.
+/// Methods for the server itself, over all users.
 const FOR_THE_SERVER: [&str; 12] = [
     "open_turns",
     "delete_expired",
@@ -22,7 +22,7 @@ const FOR_THE_SERVER: [&str; 12] = [
     "share",
 ];
 
-/// Everything of Ann's that a user can see.
+/// All rows of Ann's that a user can see.
 async fn visible_state(store: &Opened) -> String {
     let catalog = &store.catalog;
     let page = PageRequest::first();
@@ -89,7 +89,7 @@ fn key_of_ann() -> KeyRow {
     key(ANN, "k", 1)
 }
 
-/// Calls each method as Bob about what is Ann's. `sees` is told the name of each method.
+/// Calls each method as Bob about rows of Ann's. `sees` gets the name of each method.
 async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     let catalog = &store.catalog;
     let before = visible_state(store).await;
@@ -106,7 +106,7 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
             sees(stringify!($method));
         }};
     }
-    // Whatever Bob begins has ids of his own; about Ann's he is told that they are taken or absent.
+    // Bob's own rows have other ids; Ann's are reported to him as taken or absent.
     row!(create_turn(next("b1", "c", None, 50)) => Ok(TurnCreation::Refused(TurnRefusal::ConversationNotFound)));
     row!(create_turn(next("b1", "c", Some(TurnParent::after_turn("t")), 50)) => Ok(TurnCreation::Refused(TurnRefusal::ConversationNotFound)));
     row!(create_turn(NewTurnRow { files: vec!["f".into()], idempotency: Some(idempotency.clone()), ..alone("bobs", 50) }) => Ok(TurnCreation::New));
@@ -187,7 +187,7 @@ async fn walk_as_bob(store: &Opened, mut sees: impl FnMut(&'static str)) {
     row!(delete_data() => Ok(summary) if !summary.has_more);
 }
 
-pub async fn another_user_sees_nothing_and_changes_nothing(store: &Opened) {
+pub async fn other_user_can_neither_read_nor_change_data(store: &Opened) {
     furnish(store).await;
     walk_as_bob(store, |_| {}).await;
     // Ann's file was named in Bob's turn; it is not his, so it goes when Ann's conversation goes.
@@ -195,7 +195,7 @@ pub async fn another_user_sees_nothing_and_changes_nothing(store: &Opened) {
     assert!(matches!(removed, RemovalOutcome::Removed(gone) if gone.blobs == ["h"]));
 }
 
-pub async fn every_method_is_in_the_matrix(store: &Opened) {
+pub async fn ownership_matrix_covers_every_method(store: &Opened) {
     furnish(store).await;
     let mut walked = BTreeSet::from(FOR_THE_SERVER);
     walk_as_bob(store, |method| walked.extend([method])).await;

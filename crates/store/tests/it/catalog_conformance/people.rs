@@ -16,7 +16,7 @@ pub fn person(name: &str, at: i64) -> PersonRow {
     }
 }
 
-pub async fn are_added_changed_and_listed(store: &Opened) {
+pub async fn people_are_added_changed_and_listed(store: &Opened) {
     let catalog = &store.catalog;
     for (name, at) in [(ANN, 10), (BOB, 10), ("eve", 30)] {
         assert_eq!(catalog.add_person(person(name, at)).await, Ok(()), "{name}");
@@ -40,7 +40,7 @@ pub async fn are_added_changed_and_listed(store: &Opened) {
 }
 
 // Limit: `people_max`.
-pub async fn so_many_people(store: &Opened) {
+pub async fn people_count_is_limited(store: &Opened) {
     for name in [ANN, BOB] {
         assert_eq!(store.catalog.add_person(person(name, 1)).await, Ok(()));
     }
@@ -48,7 +48,7 @@ pub async fn so_many_people(store: &Opened) {
     assert_eq!(store.catalog.add_person(person("eve", 1)).await, over);
 }
 
-pub async fn keys_have_limits_and_are_revoked_together(store: &Opened) {
+pub async fn key_limits_are_set_and_keys_revoked_together(store: &Opened) {
     let catalog = &store.catalog;
     for (user, id, at) in [(ANN, "a1", 1), (BOB, "b1", 2), (ANN, "a2", 3)] {
         catalog.add_key(user, key(user, id, at)).await.unwrap();
@@ -78,7 +78,7 @@ fn charged(id: &str, at: i64, charge: &TurnCharge) -> NewTurnRow {
     NewTurnRow { charge: charge.clone(), ..first(id, &format!("c-{id}"), at) }
 }
 
-pub async fn turns_and_tokens_are_counted_and_limited(store: &Opened) {
+pub async fn turn_and_token_usage_is_counted_and_limited(store: &Opened) {
     let catalog = &store.catalog;
     let used = async |owner| catalog.usage(&[UsageOwner::Key("none"), owner], NOW).await.unwrap()[1];
     let limited = |user: UsageLimits, key: UsageLimits| TurnCharge {
@@ -90,7 +90,7 @@ pub async fn turns_and_tokens_are_counted_and_limited(store: &Opened) {
     let two_a_day = UsageLimits { turns_per_day_max: Some(2), ..none };
     store.begin(ANN, charged("yesterday", NOW - DAY, &limited(none, two_a_day))).await;
     store.complete_turn(ANN, charged("t1", NOW, &limited(none, two_a_day)), "A").await;
-    // What is refused otherwise is not counted.
+    // Requests refused for another reason are not counted.
     let absent = NewTurnRow { charge: limited(none, two_a_day), ..next("t2", "absent", None, NOW) };
     assert_eq!(
         catalog.create_turn(ANN, absent).await,
@@ -142,12 +142,12 @@ pub async fn turns_and_tokens_are_counted_and_limited(store: &Opened) {
         assert_eq!(is_of_key, exceeded, "{key_id} {tokens}");
     }
 
-    // What is deleted was used all the same; what is imported was not.
+    // Deleted turns still count; imported ones do not.
     catalog.delete_conversation(ANN, "c-t1").await.unwrap();
     assert_eq!(used(UsageOwner::Person(ANN)).await, report);
 }
 
-pub async fn everything_of_a_person_is_deleted_and_nothing_else(store: &Opened) {
+pub async fn deleting_the_data_of_a_person_leaves_other_people(store: &Opened) {
     let catalog = &store.catalog;
     for user in [ANN, BOB] {
         catalog.add_person(person(user, 1)).await.unwrap();

@@ -4,7 +4,7 @@ fn answer(step: u32, attempt: u32) -> RawId {
     RawId { turn_id: "a".into(), step, attempt }
 }
 
-pub async fn pieces_become_one_answer(store: &Opened) {
+pub async fn raw_pieces_form_one_answer(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, alone("a", 1)).await;
     let whole = Ok(Some(RawExtent::Complete));
@@ -32,7 +32,7 @@ pub async fn pieces_become_one_answer(store: &Opened) {
 }
 
 // Limits: `raw_attempt_bytes_max`, `raw_turn_bytes_max`.
-pub async fn the_beginning_of_what_is_too_long(store: &Opened) {
+pub async fn raw_bytes_beyond_the_limit_are_truncated(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, alone("a", 1)).await;
     let append =
@@ -46,7 +46,7 @@ pub async fn the_beginning_of_what_is_too_long(store: &Opened) {
     assert_eq!(catalog.raw(ANN, &answer(2, 1)).await, Ok(Some(b"12345".to_vec())));
     assert_eq!(append(answer(3, 1), b"1").await, RawExtent::Truncated);
     assert_eq!(catalog.raw(ANN, &answer(3, 1)).await, Ok(Some(Vec::new())));
-    // What came faster than it could be written is a beginning, too, whatever came before it.
+    // Bytes that came faster than they could be written are truncated, too, after any earlier ones.
     store.begin(ANN, alone("b", 2)).await;
     let of_b = |step| RawId { turn_id: "b".into(), ..answer(step, 1) };
     assert_eq!(append(of_b(1), b"123").await, RawExtent::Complete);

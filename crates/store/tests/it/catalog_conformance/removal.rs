@@ -8,7 +8,7 @@ fn removal_summary(removed: RemovalOutcome) -> RemovalSummary {
     }
 }
 
-pub async fn a_conversation_goes_with_everything(store: &Opened) {
+pub async fn deleting_a_conversation_removes_its_data(store: &Opened) {
     let catalog = &store.catalog;
     for (id, hash) in [("own", "h1"), ("shared", "h2"), ("elsewhere", "h3"), ("unused", "h4")] {
         catalog.add_file(ANN, file(id, hash, 1)).await.unwrap();
@@ -67,13 +67,13 @@ pub async fn a_conversation_goes_with_everything(store: &Opened) {
     assert_eq!(store.log.read("x", 0, 9).await.unwrap().len(), 2);
     assert!(catalog.call(ANN, "x", "x.1").await.unwrap().is_some());
     assert_eq!(catalog.delete_conversation(ANN, "c").await, Ok(RemovalOutcome::NotFound));
-    // Its ids can be used again, and nothing of the old comes back.
+    // Its ids can be used again, and none of the old data returns.
     store.complete_turn(ANN, first("a", "c", 40), "new").await;
     assert_eq!(store.log.read("a", 0, 9).await.unwrap().len(), 2);
     assert_eq!(catalog.call(ANN, "a", "a.1").await, Ok(None));
 }
 
-pub async fn a_running_turn_keeps_its_conversation(store: &Opened) {
+pub async fn conversation_with_a_running_turn_is_not_deleted(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
     store.begin(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 2)).await;
@@ -86,7 +86,7 @@ pub async fn a_running_turn_keeps_its_conversation(store: &Opened) {
     assert_eq!(store.summary(ANN, "c").await.turns, 2);
 }
 
-pub async fn a_turn_goes_with_what_is_behind_it(store: &Opened) {
+pub async fn deleting_a_turn_removes_its_descendants(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
     store.complete_turn(ANN, next("b", "c", Some(TurnParent::after_turn("a")), 20), "B").await;
@@ -115,7 +115,7 @@ pub async fn a_turn_goes_with_what_is_behind_it(store: &Opened) {
     assert_eq!(removal_summary(catalog.delete_turn(ANN, "lonely").await.unwrap()).turns, ["lonely"]);
 }
 
-pub async fn old_things_are_forgotten(store: &Opened) {
+pub async fn expired_data_is_deleted(store: &Opened) {
     let catalog = &store.catalog;
     for (n, user) in [ANN, BOB, ANN].into_iter().enumerate() {
         let at = 100 * (n as i64 + 1);

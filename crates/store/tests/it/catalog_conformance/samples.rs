@@ -1,6 +1,6 @@
 use super::*;
 
-pub async fn are_the_newest_of_a_time_and_say_when_there_are_more(store: &Opened) {
+pub async fn samples_are_the_newest_in_range_and_flag_more(store: &Opened) {
     let catalog = &store.catalog;
     for (id, at) in [("a", 10), ("b", 20), ("c", 30)] {
         store.complete_turn(ANN, alone(id, at), "said").await;
@@ -12,7 +12,7 @@ pub async fn are_the_newest_of_a_time_and_say_when_there_are_more(store: &Opened
         duration_ms: None,
         ..call(turn, 2, at)
     };
-    // What a turn that has ended left behind waits for nobody.
+    // Calls left open by an ended turn do not wait.
     let calls =
         vec![call("a", 1, 10), call("b", 1, 20), waits("c", 30), call("runs", 1, 41), waits("runs", 42)];
     assert_eq!(catalog.put_calls(ANN, calls).await, Ok(5));

@@ -19,7 +19,7 @@ fn hits(expected: &[(&str, SearchHitPart)]) -> Vec<(String, SearchHitPart)> {
     expected.iter().map(|&(id, part)| (id.to_owned(), part)).collect()
 }
 
-pub async fn finds_titles_inputs_and_answers_of_every_script(store: &Opened) {
+pub async fn search_finds_titles_inputs_and_answers_in_any_script(store: &Opened) {
     let catalog = &store.catalog;
     let new_titled =
         |id: &str, title: &str| TurnPlacement::NewConversation { id: id.into(), title: Some(title.into()) };
@@ -40,7 +40,7 @@ pub async fn finds_titles_inputs_and_answers_of_every_script(store: &Opened) {
         "weather weather",
     );
     store.complete_turn(BOB, turn, "sunny").await;
-    // What stands in no conversation is not searched.
+    // Turns without a conversation are not searched.
     store.complete_turn(ANN, with_input(alone("t5", 50), "weather"), "sunny").await;
 
     use SearchHitPart::{Answer, Input, Title};
@@ -67,8 +67,9 @@ pub async fn finds_titles_inputs_and_answers_of_every_script(store: &Opened) {
     assert_eq!(hit.snippet, "Sunny, with a light breeze.");
 }
 
-/// In conversations, in the history of turns and in that of calls, with what an index knows and what is too short for one.
-pub async fn finds_every_form_of_a_letter_in_every_script(store: &Opened) {
+/// In conversations, in the history of turns and in that of calls, with texts in the index and terms too
+/// short for it.
+pub async fn search_ignores_letter_case_in_every_script(store: &Opened) {
     let catalog = &store.catalog;
     let texts = [
         "ПРИВЕТ",
@@ -124,7 +125,7 @@ pub async fn finds_every_form_of_a_letter_in_every_script(store: &Opened) {
     }
 }
 
-pub async fn wildcards_and_operators_mean_themselves(store: &Opened) {
+pub async fn search_wildcards_and_operators_are_literal(store: &Opened) {
     store
         .complete_turn(
             ANN,
@@ -164,7 +165,7 @@ pub async fn wildcards_and_operators_mean_themselves(store: &Opened) {
     check("a\0b", &[]).await;
 }
 
-pub async fn hits_come_page_by_page(store: &Opened) {
+pub async fn search_hits_are_paged_newest_first(store: &Opened) {
     let catalog = &store.catalog;
     for n in 0..5 {
         let turn = with_input(first(&format!("t{n}"), &format!("c{n}"), 100 + n / 2), "a needle in the hay");
@@ -181,7 +182,7 @@ pub async fn hits_come_page_by_page(store: &Opened) {
     }
 }
 
-pub async fn a_common_word_is_paged_through_for_each_user_alone(store: &Opened) {
+pub async fn search_pages_hold_only_hits_of_their_user(store: &Opened) {
     let catalog = &store.catalog;
     // Two users in turn, and one with a single turn among them.
     for n in 0..60 {
@@ -222,7 +223,7 @@ pub async fn a_common_word_is_paged_through_for_each_user_alone(store: &Opened) 
     }
 }
 
-pub async fn a_cursor_of_another_list_finds_nothing_that_is_not_ones_own(store: &Opened) {
+pub async fn foreign_search_cursor_reveals_no_hits_of_other_users(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, with_input(first("t", "c", 10), "needle"), "needle").await;
     store.complete_turn(BOB, with_input(first("b", "bc", 20), "needle"), "needle").await;
@@ -233,7 +234,7 @@ pub async fn a_cursor_of_another_list_finds_nothing_that_is_not_ones_own(store: 
     }
 }
 
-pub async fn what_is_gone_is_not_found(store: &Opened) {
+pub async fn renamed_and_deleted_texts_are_not_found(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, with_input(first("a", "c", 1), "alpha input"), "alpha answer").await;
     store
@@ -257,7 +258,7 @@ pub async fn what_is_gone_is_not_found(store: &Opened) {
 }
 
 // Limit: `search_chars_max`.
-pub async fn so_long(store: &Opened) {
+pub async fn search_text_length_is_limited(store: &Opened) {
     let over = StoreError::OverLimit { limit: "search_chars_max", max: 5 };
     let page = PageRequest::first();
     assert_eq!(store.catalog.search(ANN, "12345", &page).await.map(|page| page.items), Ok(Vec::new()));

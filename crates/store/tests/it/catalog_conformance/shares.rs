@@ -14,7 +14,7 @@ pub fn share(user: &str, id: &str, conversation: &str, leaf: &str, at: i64) -> S
     }
 }
 
-pub async fn a_link_is_found_by_its_id_and_goes_with_its_conversation(store: &Opened) {
+pub async fn share_is_found_by_id_and_deleted_with_its_conversation(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
     store.complete_turn(ANN, first("x", "other", 10), "X").await;
@@ -56,7 +56,7 @@ pub async fn a_link_is_found_by_its_id_and_goes_with_its_conversation(store: &Op
 }
 
 // Limit: `shares_max`.
-pub async fn so_many_links(store: &Opened) {
+pub async fn share_count_is_limited(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 10), "A").await;
     for id in ["s1", "s2"] {

@@ -1,7 +1,7 @@
 use super::*;
 use throughline_store::StoreError;
 
-pub async fn begins_runs_and_ends_once(store: &Opened) {
+pub async fn turn_begins_runs_and_ends_once(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("t1", "c1", 1000)).await;
     let row = store.turn_row(ANN, "t1").await;
@@ -30,7 +30,7 @@ pub async fn begins_runs_and_ends_once(store: &Opened) {
     ));
 }
 
-pub async fn the_same_request_twice_is_one_turn(store: &Opened) {
+pub async fn repeated_idempotency_key_creates_one_turn(store: &Opened) {
     let catalog = &store.catalog;
     let request = |id: &str, key: &str, body: &str, at| NewTurnRow {
         idempotency: Some(IdempotencyKey { key: key.into(), body_hash: body.into() }),
@@ -53,7 +53,7 @@ pub async fn the_same_request_twice_is_one_turn(store: &Opened) {
         catalog.turn_by_idempotency_key(ANN, &IdempotencyKey { key: "x".into(), ..key("same") }, 2000).await,
         Ok(None)
     );
-    // Nothing was left of those that were refused.
+    // Refused turns left nothing.
     assert_eq!(catalog.turn(ANN, "t2").await, Ok(None));
     assert_eq!(catalog.conversation(ANN, "t2.c").await, Ok(None));
     // Another user's key is another key.
@@ -90,7 +90,7 @@ pub async fn a_conversation_runs_one_turn_at_a_time(store: &Opened) {
     store.begin(ANN, alone("t5", 5)).await;
     assert_eq!(catalog.end_turn(ANN, "t1", ended("", 6)).await, Ok(true));
 
-    // Of many that come at once one begins.
+    // Of many simultaneous starts one succeeds.
     let tries = (0..16).map(|n| {
         let turn = next(&format!("r{n}"), "c1", Some(TurnParent::after_turn("t1")), 10 + n);
         async move { catalog.create_turn(ANN, turn).await.unwrap() }
@@ -159,7 +159,7 @@ pub async fn edits_regenerations_and_forks_are_branches(store: &Opened) {
     assert_eq!(catalog.path(ANN, "now").await.unwrap().pop().unwrap().adds, None, "it runs");
 }
 
-pub async fn what_it_continues_must_be_there(store: &Opened) {
+pub async fn turn_requires_an_existing_conversation_and_parent(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
     store.complete_turn(ANN, first("x", "other", 1), "X").await;
@@ -177,7 +177,7 @@ pub async fn what_it_continues_must_be_there(store: &Opened) {
     check("c", Some("new"), TurnCreation::Refused(TurnRefusal::ParentNotFound)).await;
 }
 
-pub async fn ids_are_taken_once(store: &Opened) {
+pub async fn turn_and_conversation_ids_are_unique(store: &Opened) {
     let catalog = &store.catalog;
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
     for user in [ANN, BOB] {
@@ -191,7 +191,7 @@ pub async fn ids_are_taken_once(store: &Opened) {
     }
 }
 
-pub async fn lists_are_filtered_and_paged(store: &Opened) {
+pub async fn turn_list_is_filtered_and_paged(store: &Opened) {
     let catalog = &store.catalog;
     for n in 0..7_i64 {
         // Two of each time: the id decides.
@@ -236,7 +236,7 @@ pub async fn lists_are_filtered_and_paged(store: &Opened) {
     assert_eq!(found("  ", 9).await, all, "nothing to look for");
 }
 
-pub async fn the_history_has_usage_and_calls(store: &Opened) {
+pub async fn turn_list_includes_usage_and_calls(store: &Opened) {
     let catalog = &store.catalog;
     let model = |name: &str| Some(name.to_owned());
     store.complete_turn(ANN, NewTurnRow { model: model("demo/two"), ..first("a", "c", 1) }, "A").await;
@@ -271,7 +271,7 @@ pub async fn the_history_has_usage_and_calls(store: &Opened) {
     assert_eq!(catalog.search_turns(ANN, &long, &all, &PageRequest::first()).await, refused);
 }
 
-pub async fn open_ones_are_found_at_the_start(store: &Opened) {
+pub async fn open_turns_of_all_users_are_listed(store: &Opened) {
     let catalog = &store.catalog;
     store.begin(ANN, first("a", "c", 3)).await;
     store.complete_turn(ANN, alone("ended", 1), "A").await;
@@ -287,7 +287,7 @@ pub async fn open_ones_are_found_at_the_start(store: &Opened) {
 }
 
 // Limit: `conversation_turns_max`.
-pub async fn a_conversation_has_so_many_turns(store: &Opened) {
+pub async fn turns_per_conversation_are_limited(store: &Opened) {
     store.complete_turn(ANN, first("a", "c", 1), "A").await;
     store.complete_turn(ANN, next("b", "c", None, 2), "B").await;
     let over = Err(StoreError::OverLimit { limit: "conversation_turns_max", max: 2 });
@@ -297,7 +297,7 @@ pub async fn a_conversation_has_so_many_turns(store: &Opened) {
     store.begin(ANN, next("d", "c", None, 4)).await;
 }
 
-pub async fn an_answer_is_rated_by_its_user_when_it_is_there(store: &Opened) {
+pub async fn only_a_finished_turn_is_rated_by_its_user(store: &Opened) {
     let catalog = &store.catalog;
     let rating = |value, reason: &str| TurnRating { value, reason: reason.into(), rated_at: 3000 };
     let good = rating(RatingValue::Up, "");

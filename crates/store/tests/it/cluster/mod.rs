@@ -20,12 +20,12 @@ pub struct Cluster {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Disk {
     Waited,
-    /// Nobody cuts the power of this machine: what the operating system has is as good as on the disk.
+    /// No power cut is simulated: data in the cache of the operating system counts as durable.
     Cached,
 }
 
 impl Cluster {
-    /// The one that all tests of this file share; `None`: there is no PostgreSQL on this machine, which is said.
+    /// The cluster shared by all tests of this file; `None`: PostgreSQL is not installed, which is printed.
     pub fn shared() -> Option<Arc<Self>> {
         static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -37,7 +37,7 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// One more.
+    /// A further cluster.
     pub fn start() -> Option<Self> {
         Self::start_with(Disk::Cached)
     }
@@ -80,12 +80,12 @@ impl Cluster {
         self.run("pg_ctl", &["-D", &self.data(), "-w", "-l", &log, "-o", &options, "start"]);
     }
 
-    /// Stops the server as a crash would: what was not written is lost.
+    /// Stops the server like a crash: unwritten data is lost.
     pub fn crash(&self) {
         self.run("pg_ctl", &["-D", &self.data(), "-w", "-m", "immediate", "stop"]);
     }
 
-    /// The URL of a database that nobody has used yet.
+    /// URL of a new, empty database.
     pub fn fresh(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(1);
         let name = format!("db{}", NEXT.fetch_add(1, Relaxed));
@@ -175,7 +175,7 @@ impl Cluster {
                 command
             }
         };
-        // `pg_ctl start` leaves a server behind that would hold a pipe open.
+        // `pg_ctl start` leaves a server running that would hold a pipe open.
         let is_start = arguments.last() == Some(&"start");
         if is_start {
             command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -218,7 +218,7 @@ impl Drop for Cluster {
     }
 }
 
-/// Where the programs of PostgreSQL are.
+/// Folder of the programs of PostgreSQL.
 fn programs() -> Option<PathBuf> {
     let has_all = |folder: &Path| ["initdb", "pg_ctl", "psql"].iter().all(|name| folder.join(name).exists());
     let mut folders = Vec::new();

@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_are_what_is_left() {
+    fn event_title_is_extracted_from_the_request() {
         for (text, expected) in [
             ("Put a meeting with Ada into my calendar for tomorrow at 3pm", "Meeting with Ada"),
             ("Please add an event to the calendar", "Meeting"),

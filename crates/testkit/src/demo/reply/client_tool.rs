@@ -1,4 +1,5 @@
-//! Tools of a client that the script does not know: it calls one where the request demands a call, and says what came of it.
+//! Tools of a client that the script does not know: it calls one where the request demands a call, and
+//! reports its result.
 
 use super::super::schema_value::SchemaFiller;
 use super::super::tool_outcome::ParsedOutcome;
@@ -6,7 +7,7 @@ use super::{DemoScene, block_quote};
 use crate::script::{CallMove, ModelScript, ScriptMove};
 use crate::seen::{SeenChoice, SeenTool};
 
-/// Tools that the rules call and speak about.
+/// Tools that the rules call and describe.
 const KNOWN: [&str; 10] = [
     "demo_calendar",
     "demo_fail",
@@ -19,12 +20,12 @@ const KNOWN: [&str; 10] = [
     "live2d_motion",
     "time_now",
 ];
-/// A longer result is cut; it stands in the call anyway.
+/// Lines of a result that are quoted; a longer one is cut, since it is in the call anyway.
 const QUOTED_LINES_MAX: usize = 12;
 /// A shorter word (`a`, `to`) is in too many names.
 const WORD_CHARS_MIN: usize = 3;
 
-/// The reply as it is if it calls as the request demands; else the call that it demands, without a word, as other models do.
+/// The reply unchanged if it calls as the request demands; else only the demanded call, as other models do.
 pub(super) fn call_as_demanded(scene: &DemoScene<'_>, reply: ModelScript) -> ModelScript {
     let demanded = match &scene.seen.tool_choice {
         SeenChoice::Auto | SeenChoice::None => return reply,
@@ -50,8 +51,8 @@ pub(super) fn call_as_demanded(scene: &DemoScene<'_>, reply: ModelScript) -> Mod
     ModelScript::new().then(ScriptMove::Call(CallMove::new(tool.name.clone(), arguments)))
 }
 
-/// A tool that has not answered yet, so that who demands a call in every step gets to the tool that ends it; of those one with a
-/// word of the question in its name, or the first.
+/// A tool that has not answered yet, so that a request that demands a call in every step reaches the tool
+/// that ends it; preferably one with a word of the question in its name, else the first.
 fn fitting_tool<'s>(scene: &DemoScene<'s>) -> Option<&'s SeenTool> {
     let tools = &scene.seen.tools;
     let text = scene.text.to_lowercase();

@@ -1,4 +1,4 @@
-//! Files: what there is, what one says, where a word stands. A file that cannot be read leads to a look at what there is.
+//! Files: their list, their content, the occurrences of a word. For an unreadable file the files are listed.
 
 use super::super::tool_call::ArgumentWish;
 use super::super::tool_outcome::ParsedOutcome;
@@ -24,7 +24,7 @@ pub(super) fn list(scene: &DemoScene<'_>) -> ModelScript {
             None => scene.tool_missing(LIST),
         },
         Some(ParsedOutcome::Output(text, _)) => {
-            // A tool that first names its only folder is asked once more.
+            // A tool that first names its only folder is called again.
             if let (1, Some(folder)) = (hops, only_folder(text))
                 && let Some(call) = list_call(scene, folder)
             {

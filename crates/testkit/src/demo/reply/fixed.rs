@@ -29,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_reply_of_the_file_has_moves_in_both_languages() {
+    fn fixed_replies_have_moves_in_both_languages() {
         let replies: BTreeMap<String, FixedReply> = toml::from_str(include_str!("fixed.toml")).unwrap();
         let names: Vec<&str> = replies.keys().map(String::as_str).collect();
         assert_eq!(names, ["long_answer", "speak", "thanks", "think"]);

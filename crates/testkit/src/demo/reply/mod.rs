@@ -33,7 +33,7 @@ pub(super) struct DemoScene<'a> {
     pub language: DemoLanguage,
     /// The last user message.
     pub text: &'a str,
-    /// Its pictures.
+    /// Pictures of the user message.
     pub images: &'a [SeenImage],
     /// Calls of this turn, oldest first, with the outcome of each.
     pub answered: Vec<(&'a SeenCall, ParsedOutcome)>,
@@ -72,7 +72,7 @@ impl<'a> DemoScene<'a> {
         self.answered.iter().rev().find(|(call, _)| call.name == name).map(|(_, outcome)| outcome)
     }
 
-    /// The tool is not there: says so, and why that may be.
+    /// Reply for a tool that is not offered, with the possible reasons.
     pub fn tool_missing(&self, tool: &str) -> ModelScript {
         if !self.seen.tools.is_empty() && !self.seen.may_call() {
             return ModelScript::new().say(self.language.choose(
@@ -92,7 +92,7 @@ impl<'a> DemoScene<'a> {
         ))
     }
 
-    /// Why a call brought no output, as a sentence. For an output it is the output.
+    /// The reason why a call has no output, as a sentence. For an output, the output itself.
     pub fn describe_outcome(&self, outcome: &ParsedOutcome) -> String {
         let (english, chinese) = match outcome {
             ParsedOutcome::Output(text, _) => return text.trim().to_owned(),

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_and_sizes_are_read_from_headers() {
+    fn image_format_and_size_are_read_from_the_header() {
         let png = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\x02\x80\0\0\x01\xe0".as_slice();
         let gif = b"GIF89a\x0a\x00\x14\x00".as_slice();
         let jpeg = b"\xff\xd8\xff\xe0\x00\x04JF\xff\xc0\x00\x11\x08\x00\x10\x00\x20".as_slice();

@@ -6,7 +6,7 @@ use crate::script::ModelScript;
 /// A name, keywords and a reply.
 type DemoRule = (&'static str, &'static str, fn(&DemoScene<'_>) -> ModelScript);
 
-/// Keywords of the time, which may be asked for together with the weather.
+/// Keywords for the time, which may be combined with the weather.
 pub(super) const TIME: &str = "time|clock|date|what day|几点|时间|日期|星期几|几号";
 
 /// The rules, tried in this order. English keywords match whole words, or the beginning of one where they end in `*`;
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_told_apart_by_keywords() {
+    fn requests_are_classified_by_keywords() {
         for (text, expected) in [
             ("What's the weather in Beijing, Paris and New York?", "weather"),
             ("三个城市的天气", "weather"),

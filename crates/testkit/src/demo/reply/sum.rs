@@ -1,4 +1,4 @@
-//! Sums: the one thing that the demo can work out by itself.
+//! Sums: the one thing that the demo really computes.
 
 use super::DemoScene;
 use crate::script::ModelScript;
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sums_are_found_and_worked_out() {
+    fn arithmetic_is_found_and_evaluated() {
         for (text, expected) in [
             ("What is 17 * 23?", Some("391")),
             ("2+2", Some("4")),

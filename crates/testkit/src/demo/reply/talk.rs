@@ -6,7 +6,7 @@ use crate::script::{ModelScript, ScriptMove, SpeechMove};
 /// Upper bound of counting: 50 seconds.
 const COUNTED_MAX: u32 = 100;
 
-/// Example prompts with the tool that each needs (empty: none), English and Chinese, and what they show.
+/// Example prompts with the tool that each needs (empty: none), English and Chinese, and their purpose.
 #[rustfmt::skip]
 const EXAMPLES: &[(&str, [&str; 2], [&str; 2])] = &[
     ("demo_weather", ["What's the weather in Beijing, Paris and New York?", "北京、上海和广州的天气怎么样？"], ["three tool calls at once", "一次发出三个工具调用"]),
@@ -66,8 +66,8 @@ pub(super) fn unknown_request(scene: &DemoScene<'_>) -> ModelScript {
     ModelScript::new().say(text)
 }
 
-/// Sound that the model makes itself, between two texts.
-/// Slow on purpose: time to stop it, to reconnect, to watch. To the number that is asked for, or to 20.
+/// Slow sound between two texts: gives time to stop it, to reconnect, to watch. Counts to the requested
+/// number, or to 20.
 pub(super) fn count(scene: &DemoScene<'_>) -> ModelScript {
     let asked = scene.text.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse::<u32>().ok());
     let last = asked.unwrap_or(20).clamp(2, COUNTED_MAX);

@@ -54,7 +54,7 @@ pub(super) fn failure(scene: &DemoScene<'_>) -> ModelScript {
     ))
 }
 
-/// A name that nobody offers, then the right one.
+/// Calls a name that is not offered, then the right one.
 pub(super) fn unknown_tool(scene: &DemoScene<'_>) -> ModelScript {
     match (scene.latest_outcome(MISSPELLED), scene.latest_outcome(WEATHER)) {
         (None, _) if !scene.seen.may_call() => scene.tool_missing(WEATHER),

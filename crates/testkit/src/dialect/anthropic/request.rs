@@ -25,7 +25,8 @@ const PICTURES_MAX: usize = 100;
 const FEW_PICTURES: usize = 20;
 /// Longest side of a picture (anthropics/claude-code#5147).
 const SIDE_MAX: u32 = 8_000;
-/// The same where they are more than [`FEW_PICTURES`] (anthropics/claude-code#24630).
+/// Longest side of a picture, in pixels, if there are more than [`FEW_PICTURES`]
+/// (anthropics/claude-code#24630).
 const SIDE_OF_MANY_MAX: u32 = 2_000;
 
 const FIELDS: &[&str] = &[
@@ -74,7 +75,8 @@ pub(crate) fn read(
     read_body(&root, seen, habits)
 }
 
-/// The same at Bedrock: a version in the body instead of a header, model and form of the reply in the path.
+/// Reads a request to Bedrock: a version in the body instead of a header, model and form of the reply in the
+/// path.
 pub(crate) fn read_invocation(
     body: &Value,
     seen: SeenRequest,
@@ -309,7 +311,7 @@ fn block(at: &RequestNode<'_>, role: &str) -> RequestResult<AnthropicContent> {
             Ok(AnthropicContent::Thinking { text: text.into() })
         }
         "redacted_thinking" if role == "assistant" => {
-            // Nobody but the provider can tell good data from bad; what it cannot have written is refused.
+            // Only the provider can verify such data; text that it cannot have written is refused.
             if BASE64.decode(at.require_text("data")?).is_ok_and(|data| data.len() >= REDACTED_BYTES_MIN) {
                 return Ok(AnthropicContent::Redacted);
             }
@@ -432,7 +434,7 @@ fn check_settings(root: &RequestNode<'_>, max_tokens: u64) -> RequestResult<()> 
     }
 }
 
-/// The words for a picture that is too large in pixels, beside the others of its request.
+/// Message for a picture with too many pixels, given the number of pictures in the request.
 pub(crate) fn check_side(image: &SeenImage, count: usize) -> Result<(), String> {
     let words = "At least one of the image dimensions exceed max allowed size";
     match image.longest_side() {
@@ -489,8 +491,8 @@ fn check_last(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
     }
 }
 
-/// With manual thinking, what the assistant says after the last real user message must begin with a thinking block. Only its
-/// beginning: behind results the model does not think again (BerriAI/litellm#18926).
+/// With manual thinking, the assistant's content after the last real user message must begin with a thinking
+/// block. Only its beginning: after results the model does not think again (BerriAI/litellm#18926).
 fn check_first_thought(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
     let Some(turn) = turns_since_question(turns).find(|turn| turn.role == "assistant") else { return Ok(()) };
     let uses = turn.blocks.iter().any(|block| matches!(block, AnthropicContent::Use(_)));
@@ -519,7 +521,7 @@ fn check_no_thoughts(turns: &[AnthropicTurn<'_>]) -> RequestResult<()> {
     Ok(())
 }
 
-/// Everything behind the last real user message.
+/// Everything after the last real user message.
 fn turns_since_question<'t, 'a>(
     turns: &'t [AnthropicTurn<'a>],
 ) -> impl Iterator<Item = &'t AnthropicTurn<'a>> {
@@ -575,7 +577,7 @@ fn check_answered(open: &[SeenCall], at: &RequestNode<'_>) -> RequestResult<()> 
     )))
 }
 
-/// Splits a user turn into results of the calls before it and what the user says.
+/// Splits a user turn into results of the preceding calls and the user's content.
 fn split_user_turn(turn: AnthropicTurn<'_>, open: Vec<SeenCall>) -> RequestResult<Vec<SeenMessage>> {
     let mut answers: Vec<Option<SeenResult>> = vec![None; open.len()];
     let (mut text, mut images, mut files, mut has_content) = (String::new(), Vec::new(), Vec::new(), false);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_checksum_is_that_of_zip_files() {
+    fn checksum_is_crc32() {
         assert_eq!(checksum(b"123456789"), 0xcbf4_3926);
     }
 }

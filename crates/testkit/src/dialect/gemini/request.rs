@@ -53,7 +53,7 @@ const SCHEMA_FIELDS: &[&str] = &[
 /// Most functions of a request (google-gemini/gemini-cli#19083).
 const FUNCTIONS_MAX: usize = 512;
 
-/// Accepted in place of a signature on calls that another model made.
+/// Accepted instead of a signature on calls that another model made.
 const SENTINEL: &str = "skip_thought_signature_validator";
 
 fn unknown(at: &RequestNode<'_>, key: &str) -> String {

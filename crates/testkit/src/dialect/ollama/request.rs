@@ -44,7 +44,7 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     let root = RequestNode::root(body, PathStyle::Dots);
     root.allow_only(FIELDS, unknown)?;
     seen.model = root.require_text("model").map_err(|_| RequestRefusal::new("model is required"))?.into();
-    // Streams unless told otherwise.
+    // Streams by default.
     seen.delivery = match root.get("stream").map(|at| at.flag()).transpose()? {
         Some(false) => ReplyDelivery::Whole,
         _ => ReplyDelivery::Stream,
@@ -179,7 +179,7 @@ fn images(list: &RequestNode<'_>) -> RequestResult<Vec<SeenImage>> {
         if bytes.is_empty() {
             return Err(RequestRefusal::new("invalid image input").status(500));
         }
-        // Ollama is not told the type; it looks at the bytes.
+        // Ollama requests have no media type; it reads the bytes.
         Ok(SeenImage { media_type: String::new(), bytes, url: None })
     };
     list.items()?.iter().map(image).collect()

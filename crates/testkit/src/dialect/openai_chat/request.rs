@@ -64,7 +64,7 @@ const FIELDS: &[&str] = &[
     "repetition_penalty",
 ];
 
-/// Of a message (openai/openai-dotnet#317).
+/// Most calls of a message (openai/openai-dotnet#317).
 const CALLS_PER_MESSAGE_MAX: usize = 128;
 
 const ASSISTANT_FIELDS: &[&str] = &[
@@ -291,7 +291,8 @@ fn check_roles(list: &RequestNode<'_>, rule: RoleRule) -> RequestResult<()> {
     }
 }
 
-/// Of a turn with calls all reasoning goes back, in every later request. https://api-docs.deepseek.com/guides/thinking_mode
+/// In a turn with calls all reasoning must be sent back, in every later request.
+/// https://api-docs.deepseek.com/guides/thinking_mode
 fn check_reasoning(list: &RequestNode<'_>, rule: ReasoningEchoRule) -> RequestResult<()> {
     if rule != ReasoningEchoRule::TurnsWithCalls {
         return Ok(());

@@ -100,7 +100,7 @@ fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<S
         if at.get("strict").map(|flag| flag.flag()).transpose()? != Some(false)
             && parameters.get("additionalProperties") != Some(&Value::Bool(false))
         {
-            // `strict` is on unless told otherwise.
+            // `strict` is on by default.
             return Err(RequestRefusal::new(format!(
                 "Invalid schema for function '{name}': In context=(), 'additionalProperties' is required to be \
                  supplied and to be false."
@@ -144,9 +144,9 @@ struct ResponsesInput {
     thinking: String,
     calls: Vec<SeenCall>,
     answers: Vec<Option<SeenResult>>,
-    /// Something of the model's own is open.
+    /// True while items of the model are open.
     speaking: bool,
-    /// A reasoning item that must be followed by what it led to.
+    /// A reasoning item that must be followed by the item that it led to.
     thought: Option<String>,
 }
 

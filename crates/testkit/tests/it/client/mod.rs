@@ -12,9 +12,9 @@ use tokio::net::TcpStream;
 pub enum Over {
     /// The body came to its announced end.
     Whole,
-    /// FIN in mid-body.
+    /// Connection closed (FIN) during the body.
     Cut,
-    /// RST.
+    /// Connection reset (RST).
     Reset,
 }
 
@@ -107,7 +107,7 @@ pub async fn get(upstream: &FakeUpstreamHandle, path: &str) -> Reply {
     read(&mut stream).await
 }
 
-/// Reads one reply to its end, whatever that is.
+/// Reads one reply to its end, of any kind.
 pub async fn read(stream: &mut TcpStream) -> Reply {
     let mut bytes = Vec::new();
     let over = loop {

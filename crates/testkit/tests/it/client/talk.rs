@@ -5,7 +5,8 @@ use super::{Reply, path, post};
 use serde_json::{Value, json};
 use throughline_testkit::{FakeDialect, FakeUpstreamHandle};
 
-/// The dialects that this client speaks. The others of [`FakeDialect::ALL`] meet `throughline-wire` in `against_wire.rs`.
+/// Dialects that this client supports. The others of [`FakeDialect::ALL`] meet `throughline-wire` in
+/// `against_wire.rs`.
 pub const SPOKEN: [FakeDialect; 5] = [
     FakeDialect::OpenaiChat,
     FakeDialect::OpenaiResponses,

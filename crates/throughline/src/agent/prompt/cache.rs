@@ -13,7 +13,7 @@ pub struct ToolsTextKey {
     pub protocol: TextProtocolKind,
     /// The agent's name.
     pub agent: String,
-    /// On if it has tools.
+    /// Enables the agent's tools.
     pub tools: ToolToggle,
     /// The tools that are switched on.
     pub toggles: ToolToggles,
@@ -28,8 +28,8 @@ pub struct ToolsTextCache {
 #[derive(Debug, Default)]
 struct CacheState {
     registry: Option<ToolFingerprint>,
-    /// One entry for each protocol and agent, with the settings it was made for, so that repeated reloads of the
-    /// configuration leave nothing over.
+    /// One entry for each protocol and agent, replaced when the settings change: repeated reloads of the
+    /// configuration leave no stale entries.
     texts: HashMap<(&'static str, String), (ToolsTextKey, Arc<ToolsText>)>,
 }
 
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_made_again_when_something_it_depends_on_has_changed_and_only_then() {
+    fn tools_text_is_rebuilt_only_when_its_key_changes() {
         let cache = ToolsTextCache::default();
         let made = Cell::new(0);
         let (one, two) = (registry(&["a.b"]), registry(&["a.b", "c.d"]));

@@ -10,26 +10,26 @@ use throughline_wire::{ToolDefinition, ToolName};
 pub struct ToolsText {
     /// Instructions for calling tools; placed once, before the first definitions.
     pub guide: String,
-    /// In stable order: by name.
+    /// Texts of the tools, sorted by name.
     pub tools: Vec<ToolText>,
-    /// Some protocols put a frame around all definitions: they are asked for what stands together. Tools in the order of
-    /// `tools`.
+    /// Protocol and definitions of the tools, in the order of `tools`: some protocols put one frame around
+    /// all definitions.
     combined: Option<(&'static dyn TextProtocol, Vec<ToolDefinition>)>,
 }
 
-/// One of them.
+/// Prompt text of one tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolText {
-    /// Its name.
+    /// Name of the tool.
     pub name: ToolName,
     /// Source of the tool.
     pub source: String,
-    /// Its definition in the protocol, standing alone.
+    /// Definition in the protocol, complete by itself.
     pub definition: String,
 }
 
 impl ToolsText {
-    /// The offered ones of `found` in the words of `protocol`.
+    /// Texts of the offered tools among `found`, in the syntax of `protocol`.
     pub fn new(protocol: &'static dyn TextProtocol, found: &[DiscoveredTool]) -> Self {
         let offered = || found.iter().filter(|found| found.availability == ToolAvailability::Offered);
         let definitions = offered().map(|found| found.tool.definition()).collect();
@@ -44,7 +44,7 @@ impl ToolsText {
         Self { guide, tools, combined: Some((protocol, definitions)) }
     }
 
-    /// Texts of no protocol, each as it stands.
+    /// Texts given as they are, without a protocol.
     pub fn plain(guide: impl Into<String>, tools: Vec<ToolText>) -> Self {
         Self { guide: guide.into(), tools, combined: None }
     }
@@ -61,7 +61,7 @@ impl ToolsText {
         }
     }
 
-    /// There are none.
+    /// True if no tool is listed.
     pub fn is_empty(&self) -> bool {
         self.tools.is_empty()
     }

@@ -86,14 +86,14 @@ pub struct PromptContext<'a> {
 /// A system prompt, ready to be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SystemPrompt {
-    /// The text; empty = there is none.
+    /// Text of the prompt; empty if the agent has none.
     pub text: String,
     /// Names given to `tools(…)` that are no source, group or tool of this agent.
     pub unmatched: Vec<String>,
 }
 
-/// The system prompt of a turn: the template, followed by the tools if they travel as text and the template has not
-/// placed them, because without them a model could not know how to call.
+/// The system prompt of a turn: the template, followed by the tool definitions if calls travel as text and
+/// the template does not include them, since a model without definitions cannot call.
 ///
 /// # Errors
 /// The template, with line and column.

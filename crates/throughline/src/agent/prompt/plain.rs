@@ -1,4 +1,4 @@
-//! Prompts of builds without the cargo feature `prompt-templates`: texts that are sent as they stand.
+//! Prompts of builds without the cargo feature `prompt-templates`: texts that are sent unchanged.
 
 use super::PromptContext;
 use super::rendered::{PROMPT_BYTES_MAX, RenderedPrompt, TemplateError};

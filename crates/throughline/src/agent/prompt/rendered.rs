@@ -9,13 +9,13 @@ pub const PROMPT_BYTES_MAX: usize = 1 << 20;
 /// A mistake in a template, with its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TemplateError {
-    /// One sentence.
+    /// Description of the mistake, one sentence.
     pub message: String,
     /// The valid alternative, if known.
     pub help: Option<String>,
-    /// From 1.
+    /// Line of the mistake, from 1.
     pub line: usize,
-    /// In characters, from 1.
+    /// Column of the mistake in characters, from 1.
     pub column: usize,
     /// The line itself.
     pub text: String,

@@ -170,7 +170,7 @@ impl TemplateError {
         Self::at_span(source, span, message, help)
     }
 
-    /// A name that no trial has met, wherever it stands first.
+    /// Error for a name that no trial run defined, at its first occurrence in the source.
     fn unknown_name(source: &str, name: &str) -> Self {
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let found = source.match_indices(name).map(|(at, _)| at..at + name.len()).find(|span| {

@@ -7,9 +7,9 @@
 /// Origin of a number of tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenCounting {
-    /// From the looks of the text; see docs/prompts.md for how far off it can be.
+    /// Estimated from the characters of the text; see docs/prompts.md for the error of the estimate.
     Estimated,
-    /// From the tables of o200k_base, exact for the models that use it.
+    /// Counted with the o200k_base tables, exact for the models that use them.
     Exact,
 }
 
@@ -51,7 +51,7 @@ pub fn estimate(text: &str) -> usize {
 /// Classes of characters that vocabularies treat alike.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TokenClass {
-    /// Latin letters: words, with their space in front.
+    /// Latin letters: words, including the space before them.
     Latin,
     /// Cyrillic, Greek, Arabic, Hebrew and other alphabets: words in shorter pieces.
     Alphabet,

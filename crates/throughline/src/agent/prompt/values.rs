@@ -1,4 +1,4 @@
-//! The names that templates know, as values of the template engine.
+//! Variables of templates, as values of the template engine.
 
 use super::PromptContext;
 use super::definitions::{ToolText, ToolsText, paragraphs};
@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The names available to a template. Any other name is a mistake and not an empty text.
 pub(super) const NAMES: [&str; 7] = ["tools", "date", "time", "user", "agent", "model", "mode"];
 
-/// Beginning of names that stand for themselves: `{{ VCPWeatherInfo }}` is a placeholder of a plugin, which is filled when a
-/// request is sent.
+/// Prefix of names that are left unchanged: `{{ VCPWeatherInfo }}` is a placeholder of a plugin, which is
+/// filled when a request is sent.
 const PLUGIN_PREFIX: &str = "VCP";
 
-/// True for a name that templates know.
+/// True for a variable that templates have.
 pub(super) fn is_known(name: &str) -> bool {
     NAMES.contains(&name) || name.starts_with(PLUGIN_PREFIX)
 }
@@ -48,7 +48,8 @@ impl TemplateValues {
         Self { tools, values }
     }
 
-    /// The values, and placeholders of plugins as they stand; `names` are all that the template has.
+    /// The values of all variables, with placeholders of plugins unchanged; `names` are all names that the
+    /// template uses.
     pub(super) fn context<'n>(&self, names: impl IntoIterator<Item = &'n String>) -> Value {
         let own = self.values.iter().map(|(name, value)| ((*name).to_owned(), value.clone()));
         let placeholders = names.into_iter().filter(|name| name.starts_with(PLUGIN_PREFIX));

@@ -1,4 +1,4 @@
-//! The key, what it may use, and the models that there are.
+//! Rejected keys, missing permissions, and unknown models.
 
 use super::{FailureRule, rule};
 use throughline_engine::FailureKind::{ModelNotFound, NotAllowed, Unauthorized};
@@ -58,7 +58,7 @@ pub(super) const BAD_KEY: &[FailureRule] = &[
     rule("StepFun", Unauthorized, "https://raw.githubusercontent.com/api-evangelist/stepfun/refs/heads/main/errors/stepfun-error-codes.yml")
         .codes(&["invalid_api_key"])
         .example(401, r#"{"error":{"message":"Incorrect API key provided","type":"invalid_api_key"}}"#),
-    // Gateways in the same words.
+    // Gateways use the same phrases.
     rule("llama.cpp", Unauthorized, "https://github.com/ggml-org/llama.cpp/pull/14352")
         .statuses(&[400, 401, 403])
         .words(&["invalid api key"])
@@ -152,7 +152,7 @@ pub(super) const UNKNOWN_MODEL: &[FailureRule] = &[
     rule("OpenAI", ModelNotFound, "https://developers.openai.com/api/docs/guides/error-codes")
         .codes(&["model_not_found"])
         .example(403, r#"{"error":{"message":"Project `proj_x` does not have access to model `gpt-x`","type":"invalid_request_error","param":null,"code":"model_not_found"}}"#),
-    // vLLM and other servers in the same words.
+    // vLLM and other servers use the same phrases.
     rule("OpenAI", ModelNotFound, "https://github.com/Aider-AI/aider/issues/2030")
         .words(&["the model `*` does not exist"])
         .example(200, r#"{"error":"The model `x` does not exist."}"#),

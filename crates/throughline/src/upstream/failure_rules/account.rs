@@ -1,4 +1,4 @@
-//! Nothing is left: no credit, no quota until tomorrow, a plan that has ended.
+//! Exhausted accounts: no credit, no quota until tomorrow, a plan that has ended.
 
 use super::{FailureRule, rule};
 use throughline_engine::FailureKind::QuotaExhausted;
@@ -13,7 +13,8 @@ pub(super) const QUOTA_EXHAUSTED: &[FailureRule] = &[
     rule("Anthropic", QuotaExhausted, "https://github.com/continuedev/continue/issues/5499")
         .words(&["your credit balance is too low", "reached your specified*api usage limits"])
         .example(400, r#"{"type":"error","error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API. Please go to Plans & Billing to upgrade or purchase credits."}}"#),
-    // A day's quota, or none at all for this model: what is left of a minute's comes back, and is a rate limit.
+    // The quota of a day, or no quota for this model. An exhausted quota of a minute renews itself, and is a
+    // rate limit.
     rule("Google Gemini", QuotaExhausted, "https://github.com/google-gemini/gemini-cli/issues/8437")
         .statuses(&[429])
         .words(&["requestsperdayperproject", "limit: 0, model:"])

@@ -1,4 +1,4 @@
-//! A filter refuses what the request says.
+//! Requests refused by a content filter.
 
 use super::{FailureRule, rule};
 use throughline_engine::FailureKind::ContentFiltered;
@@ -39,7 +39,7 @@ pub(super) const FILTERED: &[FailureRule] = &[
     rule("Baidu Qianfan", ContentFiltered, "https://cloud.baidu.com/doc/qianfan-api/s/Om9b4yj3w")
         .codes(&["unsafe_request"])
         .example(400, r#"{"error":{"code":"image_url_unsafe","message":"the content of image_url.url is unsafe","type":"unsafe_request"}}"#),
-    // 10013: what was asked; 10014: what was answered.
+    // 10013: the input; 10014: the output.
     rule("iFlytek Spark", ContentFiltered, "https://xfyun.cn/doc/spark/%E6%8E%A5%E5%8F%A3%E8%AF%B4%E6%98%8E.html")
         .statuses(&[400, 401, 403])
         .codes(&["10013", "10014"])

@@ -1,9 +1,9 @@
-//! Too much at once: by this key, or by everybody.
+//! Overload: too many requests with this key, or in total.
 
 use super::{FailureRule, rule};
 use throughline_engine::FailureKind::{Overloaded, RateLimited};
 
-/// Rate limits that look like something else.
+/// Rate limits that resemble other errors.
 pub(super) const EXCEPTIONS: &[FailureRule] = &[
     // Its code is `insufficient_quota` for tokens of a minute, too.
     rule("DashScope", RateLimited, "https://help.aliyun.com/en/model-studio/error-code")
@@ -54,7 +54,7 @@ pub(super) const OVERLOADED: &[FailureRule] = &[
     rule("SiliconFlow", Overloaded, "https://docs.siliconflow.cn/cn/faqs/error-code")
         .words(&["model service overloaded"])
         .example(503, r#"{"code":50505,"message":"Model service overloaded. Please try again later.","data":null}"#),
-    // 2, 4: the service, its cluster; 336100: `ServerHighLoad`, which Baidu's own library asks again after.
+    // 2, 4: the service, its cluster; 336100: `ServerHighLoad`, which Baidu's SDK retries.
     rule("Baidu Qianfan", Overloaded, "https://github.com/baidubce/bce-qianfan-sdk/blob/main/python/qianfan/consts.py")
         .codes(&["336100"])
         .words(&["open api request limit reached", "request limit by resouce cluster reached"])

@@ -1,9 +1,9 @@
-//! Errors in the words of each provider: one table of statuses, codes and words, each row with its source and an
-//! example that a test classifies. General rules, by the status alone, are in `failure.rs`.
+//! Errors in the wording of each provider: one table of statuses, codes and phrases, each row with its source
+//! and an example that a test classifies. General rules, by the status alone, are in `failure.rs`.
 //!
-//! To add a row: cite where it is documented or was seen, and give the smallest body as the example. Words must be such
-//! that no other error has them by chance: a quota that is none ends retries, and "too long" shortens histories.
-//! `docs/errors-of-providers.md` is written from this table.
+//! To add a row: cite where it is documented or was seen, and give the smallest body as the example. A phrase
+//! must be specific enough that no other error contains it: a false quota error ends retries, and "too long"
+//! shortens histories. `docs/errors-of-providers.md` is written from this table.
 
 mod access;
 mod account;
@@ -17,19 +17,21 @@ mod tests;
 use super::error_body::UpstreamErrorBody;
 use throughline_engine::FailureKind;
 
-/// One row: what a provider sends, and what it means.
+/// One row: an error of a provider, and its class.
 pub(super) struct FailureRule {
     #[cfg_attr(not(test), allow(dead_code, reason = "for people, tests and the page of the documents"))]
     pub provider: &'static str,
     pub kind: FailureKind,
     /// Statuses with which it holds; none = with all of them. An error inside a 200 has no status, and passes.
     statuses: &'static [u16],
-    /// Any of these, exactly. Digits alone count only where nothing else in the error says its type, since providers
-    /// number alike; `base_resp 1008` is the number of MiniMax's envelope.
+    /// Codes, compared exactly; one match suffices. Digits alone count only where nothing else in the error
+    /// gives its type, since providers use the same numbers; `base_resp 1008` is the number of MiniMax's
+    /// envelope.
     codes: &'static [&'static str],
-    /// Any of these, in lower case; `*` stands for anything.
+    /// Phrases in lower case, one of which must occur; `*` matches any text.
     words: &'static [&'static str],
-    /// Any of these is the whole message, in lower case and without its full stop: words too short to be looked for in a text.
+    /// Whole messages in lower case and without the full stop, one of which must match: words too short to
+    /// search for in a text.
     messages: &'static [&'static str],
     #[cfg_attr(not(test), allow(dead_code, reason = "for people, tests and the page of the documents"))]
     source: &'static str,
@@ -86,13 +88,14 @@ impl FailureRule {
                 || self.messages.contains(&whole_message(error).as_str()))
     }
 
-    /// True if the status says it all.
+    /// True if the status alone decides.
     fn by_status(&self) -> bool {
         self.codes.is_empty() && self.words.is_empty() && self.messages.is_empty()
     }
 }
 
-/// The table. The first row that fits counts, so what is sure stands before what is vague: a quota before a rate limit.
+/// The table. The first row that matches counts, so specific rows precede general ones: a quota before a rate
+/// limit.
 fn all() -> impl Iterator<Item = &'static FailureRule> {
     [
         load::EXCEPTIONS,
@@ -131,7 +134,8 @@ fn whole_message(error: &UpstreamErrorBody) -> String {
     error.message.trim().trim_end_matches('.').to_lowercase()
 }
 
-/// True if the pieces of `words` between its `*` stand in `text`, one after the other. Between quotes it stands for what is quoted.
+/// True if the parts of `words` between its `*` occur in `text` in this order. Between quotes a `*` matches
+/// the quoted text.
 fn says(text: &str, words: &str) -> bool {
     let (mut rest, mut before) = (text, "");
     words.split('*').all(|piece| {

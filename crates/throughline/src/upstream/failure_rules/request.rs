@@ -1,4 +1,4 @@
-//! The request is wrong, and said to be so where the status does not: inside a 200.
+//! Invalid requests that are reported inside a 200, where the status does not tell.
 
 use super::{FailureRule, rule};
 use throughline_engine::FailureKind::Status;

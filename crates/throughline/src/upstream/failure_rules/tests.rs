@@ -18,7 +18,7 @@ fn found(rule: &FailureRule) -> Option<&'static FailureRule> {
 }
 
 #[test]
-fn every_row_classifies_its_example() {
+fn every_rule_classifies_its_example() {
     for rule in all() {
         let (status, body) = rule.example;
         let (provider, error) = (rule.provider, error_body::parse(body));
@@ -32,7 +32,7 @@ fn every_row_classifies_its_example() {
 }
 
 #[test]
-fn every_row_has_a_source_and_conditions_that_can_hold() {
+fn every_rule_has_a_source_and_valid_conditions() {
     let providers: BTreeSet<&str> = all().map(|rule| rule.provider).collect();
     assert!(providers.len() >= 20, "{providers:?}");
     for rule in all() {
@@ -40,7 +40,7 @@ fn every_row_has_a_source_and_conditions_that_can_hold() {
         assert!(!(rule.statuses.is_empty() && rule.by_status()));
         for words in rule.words {
             assert_eq!(*words, words.to_lowercase(), "{}", rule.provider);
-            // Short words stand in other errors by chance; Chinese says more in fewer letters.
+            // Short phrases occur in other errors by chance; Chinese needs fewer letters.
             assert!(words.len() >= 12, "{}: {words}", rule.provider);
         }
         for message in rule.messages {
@@ -51,7 +51,7 @@ fn every_row_has_a_source_and_conditions_that_can_hold() {
 
 /// Every class has rows of several providers.
 #[test]
-fn every_class_is_in_the_table() {
+fn every_failure_kind_has_rules_of_five_providers() {
     let kinds = [
         K::ContextTooLong,
         K::QuotaExhausted,
@@ -70,7 +70,7 @@ fn every_class_is_in_the_table() {
     }
 }
 
-/// These look like another class and are not.
+/// Errors that resemble another class.
 #[test]
 fn ordinary_errors_keep_the_class_of_their_status() {
     let cases = [
@@ -83,7 +83,7 @@ fn ordinary_errors_keep_the_class_of_their_status() {
         // A code of Zhipu's that another provider numbers for itself.
         (429, r#"{"object":"error","message":"x","type":"y","param":null,"code":"1113"}"#, K::RateLimited),
         (400, r#"{"error":{"message":"bad","type":"y","code":"1261"}}"#, K::Status),
-        // Per minute: it comes back.
+        // A limit per minute, which renews itself.
         (
             429,
             r#"{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED"}}"#,
@@ -120,7 +120,7 @@ fn ordinary_errors_keep_the_class_of_their_status() {
             r#"{"error":{"message":"The maximum tokens you requested exceeds the model limit of 4096.","type":"x"}}"#,
             K::Status,
         ),
-        // The request, sent back, says nothing.
+        // The request, sent back, does not count.
         (
             422,
             r#"{"detail":[{"type":"missing","loc":["body","model"],"msg":"Field required","input":{"messages":[{"role":"user","content":"insufficient balance, prompt is too long, invalid_api_key"}]}}]}"#,
@@ -149,13 +149,13 @@ fn ordinary_errors_keep_the_class_of_their_status() {
 }
 
 #[test]
-fn chinese_is_read_in_escapes_too() {
+fn escaped_chinese_in_a_body_is_classified() {
     let body = r#"{"error":{"message":"\u4f59\u989d\u4e0d\u8db3","type":"upstream_error"}}"#;
     assert_eq!(classify(500, body), K::QuotaExhausted);
 }
 
 #[test]
-fn a_star_stands_for_anything_between_two_words() {
+fn star_in_a_rule_matches_the_text_between_its_parts() {
     assert!(says(
         "the input length 9 exceeds the maximum length 8",
         "input length*exceeds the maximum length"
@@ -216,7 +216,7 @@ fn class(kind: K) -> &'static str {
     }
 }
 
-/// Codes and words of a row, in as many cells as they take.
+/// Codes and phrases of a row, in as many cells as they need.
 fn cells(rule: &FailureRule) -> Vec<String> {
     let codes = rule.codes.iter().map(|code| format!("`{code}`"));
     // A backtick inside code needs two around it.
@@ -242,7 +242,7 @@ fn cells(rule: &FailureRule) -> Vec<String> {
 }
 
 #[test]
-fn the_page_of_errors_is_written_from_the_table() {
+fn errors_page_is_generated_from_the_rules() {
     let mut rules: Vec<&FailureRule> = all().collect();
     // Stable: a provider's rows stay in the order in which they are tried.
     rules.sort_by_key(|rule| rule.provider.to_lowercase());

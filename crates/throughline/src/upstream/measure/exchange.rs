@@ -18,7 +18,7 @@ const REPLY_BYTES_MAX: usize = 1 << 20;
 /// The answer to a request.
 pub(super) enum MeasureAnswer {
     Reply(Box<MeasuredReply>),
-    /// The request was refused: the status, and the upstream's words.
+    /// The request was refused: status and message of the upstream.
     Refused(u16, String),
 }
 
@@ -30,7 +30,7 @@ pub(super) struct MeasuredReply {
 }
 
 impl MeasuredReply {
-    /// Something came that a user would see.
+    /// True if the reply has content that a user would see.
     pub(super) fn has_content(&self) -> bool {
         !self.reply.text.is_empty() || !self.reply.calls.is_empty() || !self.reply.thinking.is_empty()
     }

@@ -13,9 +13,9 @@ use serde::Serialize;
 use serde_json::Value;
 use session::MeasureSession;
 
-/// Requests of a measurement in which nothing is refused.
+/// Number of requests of a measurement without refusals.
 pub const MEASURE_REQUESTS: u32 = 8;
-/// Most requests of one measurement: with those that are repeated in another form after a refusal.
+/// Maximum number of requests of one measurement, including repetitions in another form after a refusal.
 pub const MEASURE_REQUESTS_MAX: u32 = 16;
 /// Most tokens that each reply of a measurement may have, by default. Models that reason need some for that.
 pub const MEASURE_TOKENS_MAX: u32 = 1_024;
@@ -25,7 +25,8 @@ pub const MEASURE_TOKENS_MAX: u32 = 1_024;
 pub struct MeasureOptions {
     /// Most tokens of each reply. Default [`MEASURE_TOKENS_MAX`].
     pub tokens_max: u32,
-    /// For one request with its whole reply, in milliseconds. Default 90,000: a local model may have to be loaded first.
+    /// Time limit of one request with its whole reply, in milliseconds. Default 90,000: a local model may
+    /// have to be loaded first.
     pub request_ms_max: u64,
 }
 
@@ -38,7 +39,7 @@ impl Default for MeasureOptions {
 /// A request of a measurement that is about to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MeasureProgress {
-    /// Its number, from 1.
+    /// Number of the request, from 1.
     pub request: u32,
     /// Purpose of the request.
     pub purpose: &'static str,
@@ -49,13 +50,13 @@ pub struct MeasureProgress {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FeatureVerdict {
-    /// It has it.
+    /// The upstream has the feature.
     Yes,
-    /// It does not.
+    /// The upstream does not have the feature.
     No,
     /// The reply allows no judgment.
     Unclear,
-    /// It was not asked: the API has no such field, or an earlier finding makes the question void.
+    /// The feature was not tested: the API has no such field, or an earlier result makes the test pointless.
     NotTested,
 }
 
@@ -76,13 +77,13 @@ pub struct MeasuredFeature {
 /// A setting of `[upstreams.NAME]` that makes up for a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MeasuredSetting {
-    /// Its key; those of the profile begin with `profile.`.
+    /// Key of the setting; keys of the profile begin with `profile.`.
     pub key: &'static str,
-    /// Its value.
+    /// Value of the setting.
     pub value: Value,
 }
 
-/// Everything that was measured.
+/// Result of a measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct UpstreamMeasurement {
     /// Name of the upstream.

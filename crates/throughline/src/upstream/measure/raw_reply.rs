@@ -36,7 +36,7 @@ impl RawReply {
             return Self { is_stream: events.len() > 1, has_end_marker: true, comments: 0, events };
         }
         if matches!(dialect, Dialect::BedrockConverse | Dialect::BedrockAnthropic) {
-            // Frames, whose quirks nobody knows yet; a plain reply is JSON.
+            // Binary frames, whose quirks are not known yet; a plain reply is JSON.
             let is_stream = !text.trim_start().starts_with('{');
             return Self { is_stream, has_end_marker: true, ..Self::default() };
         }
@@ -129,7 +129,7 @@ impl RawCall {
         }
     }
 
-    /// Each piece begins with the one before, and only the last is the arguments.
+    /// True if each fragment begins with the one before, and only the last is the whole arguments.
     pub(super) fn is_cumulative(&self) -> bool {
         let is_json = |text: &str| serde_json::from_str::<Value>(text).is_ok();
         self.fragments.len() > 1

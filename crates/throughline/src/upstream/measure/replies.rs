@@ -46,7 +46,7 @@ impl MeasureSession<'_> {
         Ok(())
     }
 
-    /// Changes what a refusal names. False if it names nothing that could be changed.
+    /// Changes the request as a refusal requires. False if it names nothing that can be changed.
     fn adapt(&mut self, system: &mut SystemRole, status: u16, message: &str) -> bool {
         let text = message.to_lowercase();
         if self.profile.include_usage
@@ -239,7 +239,7 @@ impl MeasureSession<'_> {
         Ok(())
     }
 
-    /// Adds rows of features that cannot be asked about.
+    /// Adds rows of features that cannot be tested.
     pub(super) fn not_tested(&mut self, features: &[&'static str], why: &str) {
         for feature in features {
             self.row(feature, NotTested, why);

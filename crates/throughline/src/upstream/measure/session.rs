@@ -18,7 +18,7 @@ pub(super) struct MeasureSession<'a> {
     options: MeasureOptions,
     progress: &'a mut (dyn FnMut(MeasureProgress) + Send),
     requests: u32,
-    /// As far as it is known by now.
+    /// The profile as measured so far.
     pub profile: UpstreamProfile,
     pub transfer: TransferMode,
     /// Reasoning that came before calls.
@@ -43,7 +43,7 @@ impl<'a> MeasureSession<'a> {
             options,
             progress,
             requests: 0,
-            // Pictures are always sent: a profile that says "no" may be wrong.
+            // Pictures are always sent: a profile without vision may be wrong.
             profile: UpstreamProfile { vision: true, ..upstream.profile.clone() },
             transfer: TransferMode::Stream,
             thinking: String::new(),

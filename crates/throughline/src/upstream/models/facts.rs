@@ -12,19 +12,19 @@ pub struct ModelFacts {
     /// Most tokens of one answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// It sees pictures.
+    /// True if the model accepts pictures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vision: Option<bool>,
-    /// It calls tools natively.
+    /// True if the model calls tools natively.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
-    /// It hears sound.
+    /// True if the model accepts sound.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub audio: Option<bool>,
 }
 
 impl ModelFacts {
-    /// These facts, with gaps filled from `other`.
+    /// Merges these facts with `other`, which fills gaps.
     pub fn or(self, other: Self) -> Self {
         Self {
             context_tokens: self.context_tokens.or(other.context_tokens),

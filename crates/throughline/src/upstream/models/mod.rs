@@ -1,5 +1,5 @@
-//! Models that are known by name: how much they read and write, and what they take, in one table with its sources. A figure that
-//! is not sure is left out; `[models."name"]` of the configuration says what is not here, or is no longer so.
+//! Built-in models: context length, answer length and inputs, in one table with its sources. An uncertain
+//! figure is left out; `[models."name"]` of the configuration adds or overrides facts.
 
 mod facts;
 mod table;
@@ -28,7 +28,8 @@ pub(super) fn configured_facts(
     facts(&format!("{upstream}/{model}")).or(facts(model))
 }
 
-/// The row of a model. A name without a version (`qwen-plus`) moves from model to model, so its row says nothing about one of a date.
+/// The row of a model. A name without a version (`qwen-plus`) refers to changing models, so its row does not
+/// apply to a dated name.
 fn known_model(model: &str) -> Option<&'static KnownModel> {
     let name = model.rsplit('/').next().unwrap_or(model);
     let row = |name: &str| KNOWN_MODELS.iter().find(|known| known.name.eq_ignore_ascii_case(name));

@@ -6,7 +6,7 @@ use super::ModelFacts;
 /// One row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownModel {
-    /// Its maker's name of it, without a date unless the row is about that one alone.
+    /// Name by its maker, without a date unless the row applies to that date only.
     pub name: &'static str,
     /// The facts.
     pub facts: ModelFacts,
@@ -17,7 +17,7 @@ pub struct KnownModel {
 /// A document of a maker about its models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelDocument {
-    /// Its address.
+    /// Address of the document.
     pub url: &'static str,
     /// Date of its last change as `YYYY-MM-DD`, or, if it states none, of the copy that was read, or else of the reading.
     /// The first of the month where no day is stated.
@@ -32,7 +32,7 @@ const fn dated(url: &'static str, dated: &'static str) -> ModelDocument {
     ModelDocument { url, dated }
 }
 
-/// The page of a model, where a maker has one for each: the maker's word for it, and the date.
+/// The page of a model, where a maker has one for each: the maker's name of the page, and the date.
 macro_rules! page {
     (openai $page:literal, $date:expr) => {
         dated(concat!("https://developers.openai.com/api/docs/models/", $page), $date)
@@ -65,7 +65,7 @@ const CLAUDE_TOOLS: ModelDocument =
     dated("https://platform.claude.com/docs/en/agents-and-tools/tool-use/overview", READ);
 const CLAUDE_SKILL: ModelDocument =
     dated("https://github.com/anthropics/skills/blob/main/skills/claude-api/shared/models.md", READ);
-// Older than Claude Sonnet 4.5, which it does not know: the release of the newest model in it.
+// Older than Claude Sonnet 4.5, which it does not list: the release of the newest model in it.
 const CLAUDE_2025: ModelDocument = dated("https://docs.claude.com/en/docs/about-claude/models", "2025-08-05");
 const GEMINI_4: ModelDocument =
     dated("https://ai.google.dev/gemini-api/docs/generate-content/latest-model", READ);
@@ -135,11 +135,11 @@ const LLAMA_3_2: ModelDocument =
 const LLAMA_3_1: ModelDocument =
     dated("https://github.com/meta-llama/llama-models/blob/main/models/llama3_1/MODEL_CARD.md", "2024-09-30");
 
-/// Words of the documents about pictures, tools and sound, in this order.
+/// Statements of the documents on pictures, tools and sound, in this order.
 type Abilities = [Option<bool>; 3];
 const YES: Option<bool> = Some(true);
 const NO: Option<bool> = Some(false);
-/// No document of the row says it, or two of the maker's disagree.
+/// No document of the row states it, or two of the maker's contradict each other.
 const UNSAID: Option<bool> = None;
 
 const fn row(
@@ -153,8 +153,8 @@ const fn row(
     KnownModel { name, facts, documents }
 }
 
-/// The table: name, tokens of context, tokens of an answer, abilities, documents. Where a maker writes `128K`, 128,000 stands here:
-/// never more than there is.
+/// The table: name, tokens of context, tokens of an answer, abilities, documents. `128K` of a maker is
+/// entered as 128,000, the lower reading.
 #[rustfmt::skip]
 pub const KNOWN_MODELS: &[KnownModel] = &[
     // OpenAI. `audio` is unknown where the copy of a page has lost its list of modalities.

@@ -3,7 +3,7 @@ use jiff::civil::Date;
 use std::collections::BTreeSet;
 use table::READ;
 
-/// Where makers publish. An aggregator, a gateway or a host of other makers' models is not here, and must not come to be.
+/// Sites of makers. Aggregators, gateways and hosts of other makers' models must not be added.
 const MAKERS: [&str; 20] = [
     "https://developers.openai.com/",
     "https://platform.claude.com/",
@@ -28,7 +28,7 @@ const MAKERS: [&str; 20] = [
 ];
 
 #[test]
-fn every_row_has_dated_documents_of_its_maker_and_figures_that_can_be() {
+fn every_model_row_has_dated_documents_and_valid_figures() {
     let date = |text: &str| text.parse::<Date>().unwrap_or_else(|error| panic!("{text}: {error}"));
     let mut names = BTreeSet::new();
     for KnownModel { name, facts, documents } in KNOWN_MODELS {
@@ -47,9 +47,9 @@ fn every_row_has_dated_documents_of_its_maker_and_figures_that_can_be() {
     }
 }
 
-/// A row holds for all dates of a model, except where one of them differs: then it has a row beside that of the others.
+/// A row holds for all dates of a model. A date that differs has a separate row.
 #[test]
-fn a_row_with_a_date_differs_from_the_one_without() {
+fn dated_model_row_differs_from_the_undated_row() {
     for KnownModel { name, facts, .. } in KNOWN_MODELS {
         let bare = strip_date(name);
         if bare != *name {
@@ -60,7 +60,7 @@ fn a_row_with_a_date_differs_from_the_one_without() {
 }
 
 #[test]
-fn the_table_knows_many_models_of_every_large_maker() {
+fn model_table_covers_the_large_model_families() {
     assert!(KNOWN_MODELS.len() >= 60);
     for family in [
         "claude", "gpt-5", "gpt-oss", "gemini", "deepseek", "qwen", "kimi", "glm", "minimax", "mistral",
@@ -73,7 +73,7 @@ fn the_table_knows_many_models_of_every_large_maker() {
 }
 
 #[test]
-fn a_model_is_known_whatever_stands_around_its_name_and_the_configuration_knows_better() {
+fn model_lookup_ignores_affixes_and_prefers_configuration() {
     let context = |configured: &BTreeMap<String, ModelFacts>, upstream: &str, model: &str| {
         model_facts(configured, upstream, model).context_tokens
     };
@@ -101,7 +101,7 @@ fn a_model_is_known_whatever_stands_around_its_name_and_the_configuration_knows_
 }
 
 #[test]
-fn a_date_that_is_another_model_is_not_taken_for_the_same() {
+fn dated_model_has_separate_facts_where_they_differ() {
     let facts = |name: &str| model_facts(&BTreeMap::new(), "x", name);
     assert_eq!(facts("gpt-4o-2024-11-20").output_tokens, Some(16_384));
     assert_eq!(facts("gpt-4o-2024-05-13").output_tokens, None, "the first one writes less");

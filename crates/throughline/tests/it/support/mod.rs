@@ -1,5 +1,5 @@
-//! Shared parts of the turn tests: an upstream in each dialect, tools that behave well and badly, and the checks that hold
-//! for every turn whatever happened in it.
+//! Shared parts of the turn tests: an upstream in each dialect, tools that behave well and badly, and the
+//! checks that hold for every turn.
 
 pub mod test_rng;
 pub mod two_modes;
@@ -41,8 +41,9 @@ struct Entry {
     title: String,
 }
 
-/// `weather.today` reads, `meet.other` reads and needs another one beside it, `calendar.add` writes, `door.open` reads
-/// and always fails, `bomb.tick` reads and panics, `queue.wait` reads and waits until it is stopped.
+/// `weather.today` reads, `meet.other` reads and needs another call in parallel, `calendar.add` writes,
+/// `door.open` reads and always fails, `bomb.tick` reads and panics, `queue.wait` reads and waits until it is
+/// stopped.
 pub fn tools() -> Vec<Arc<dyn Tool>> {
     let barrier = Arc::new(Barrier::new(2));
     let meet = move |_: City, _| {

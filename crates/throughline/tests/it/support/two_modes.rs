@@ -1,4 +1,4 @@
-//! One script, played by a model that calls natively and by models that write their calls.
+//! One script, played by a model with native calls and by models that write their calls as text.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -60,7 +60,8 @@ struct Note {
     text: String,
 }
 
-/// `say.echo` repeats, `fail.now` fails, `note.write` is denied, `time.now` takes no arguments.
+/// Tools for the script: `say.echo` repeats, `fail.now` fails, `note.write` is denied, `time.now` takes no
+/// arguments.
 pub fn tools() -> Vec<Arc<dyn Tool>> {
     let echo = |Say { text, times, loud }: Say, _| async move {
         format!("{}|{times:?}|{loud}", text.repeat(times.unwrap_or(1) as usize))

@@ -1,4 +1,4 @@
-//! A file line by line, in bounded memory whatever it holds.
+//! Reads a file line by line, in bounded memory for any content.
 
 use std::io::{self, BufRead};
 
@@ -14,7 +14,7 @@ pub(super) struct LineReader<R> {
     pub(super) read_bytes: u64,
 }
 
-/// Is it text? By the absence of NUL in its first bytes, as `grep` has it.
+/// True for text: no NUL in the first bytes, the test of `grep`.
 pub(super) fn is_text(input: &mut impl BufRead) -> io::Result<bool> {
     let start = input.fill_buf()?;
     Ok(!start[..start.len().min(SNIFF_BYTES)].contains(&0))
@@ -25,7 +25,7 @@ impl<R: BufRead> LineReader<R> {
         Self { input, read_bytes: 0 }
     }
 
-    /// The next line without its end, what is too long cut and marked; `None` at the end of the file.
+    /// The next line without its line end, cut and marked if too long; `None` at the end of the file.
     pub(super) fn next(&mut self) -> io::Result<Option<String>> {
         let mut line = Vec::new();
         let mut truncated = false;
@@ -56,7 +56,7 @@ impl<R: BufRead> LineReader<R> {
         }
         let mut text = String::from_utf8_lossy(&line).into_owned();
         if truncated {
-            // The cut may have gone through a character.
+            // The cut may have split a character.
             text.truncate(text.trim_end_matches('\u{fffd}').len());
             text.push_str(" […]");
         }
@@ -70,7 +70,7 @@ mod tests {
     use std::io::BufReader;
 
     #[test]
-    fn lines_are_bounded_and_whole() {
+    fn lines_are_bounded_for_any_buffer_size() {
         let long = "行".repeat(5_000);
         let text = format!("one\r\n\ntwo\n{long}\nlast");
         for buffer_bytes in [1, 3, 8_192] {

@@ -1,4 +1,4 @@
-//! `files.list`: what is in a folder.
+//! `files.list`: the entries of a folder.
 
 use super::roots::FileRoots;
 use super::{into_read_tool, run_blocking};
@@ -58,7 +58,7 @@ fn list(
             has_unread = true;
             break;
         }
-        // An entry that vanished meanwhile is no longer there.
+        // The entry may have been removed in the meantime.
         if let Ok(entry) = entry {
             names.push((entry.file_name().to_string_lossy().into_owned(), entry));
         }
@@ -68,7 +68,7 @@ fn list(
     let mut text = String::new();
     let mut entries = Vec::new();
     for (name, entry) in names.iter().take(ENTRIES_SHOWN_MAX) {
-        // Of the link itself, not of what it leads to: that may lie outside.
+        // Metadata of the link itself, not of its target, which may be outside the root.
         let Ok(metadata) = entry.metadata() else { continue };
         let kind = match metadata.file_type() {
             kind if kind.is_dir() => "folder",

@@ -1,4 +1,4 @@
-//! `files.list`, `files.read`, `files.search`: what lies under folders that were allowed, and nothing else.
+//! `files.list`, `files.read`, `files.search`: files under the allowed folders, and nothing else.
 //!
 //! Never writes. Each root is an open directory handle (cap-std), and every path is resolved beneath it by the kernel
 //! or component by component: `..`, absolute paths and symbolic links that lead out are refused when the file is

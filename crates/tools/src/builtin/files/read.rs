@@ -16,8 +16,8 @@ use throughline_wire::ToolOutput;
 pub const LINES_DEFAULT: u32 = 500;
 /// Most lines that are returned.
 pub const LINES_MAX: u32 = 2_000;
-/// Most bytes that are returned: less than what a model is shown of any output, so that it is cut at a line, with the
-/// number to go on from, and not in the middle.
+/// Most bytes that are returned: less than the limit of any output, so that it is cut at a line, with the
+/// number of the next one, and not in the middle.
 pub const READ_BYTES_MAX: usize = 28 * 1024;
 /// Most bytes that are passed over to get to the first line.
 pub const SCAN_BYTES_MAX: u64 = 256 * 1024 * 1024;

@@ -17,24 +17,24 @@ pub(super) struct FileRoot {
     pub(super) directory: Dir,
 }
 
-/// Why a folder cannot be a root.
+/// Error that prevents a folder from being a root.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RootError {
     /// The name does not serve as the first part of a path.
     #[error("`{0}` cannot be the name of a root: it must be one plain part of a path")]
     Name(String),
-    /// There is one of this name.
+    /// A root with this name exists already.
     #[error("there are two roots named `{0}`")]
     Duplicate(String),
     /// The folder cannot be opened.
     #[error("root `{name}`: {path} cannot be opened")]
     Open {
-        /// The root's name.
+        /// Name of the root.
         name: String,
-        /// Its folder.
+        /// Folder of the root.
         path: PathBuf,
-        /// Why.
+        /// Error of the file system.
         #[source]
         source: io::Error,
     },
@@ -79,8 +79,8 @@ impl FileRoots {
         self.roots.iter().map(|root| root.name.as_str())
     }
 
-    /// Where a model's path leads: `root/folder/file`, or without the root's name if there is only one root. `None` =
-    /// an empty path, which means all roots.
+    /// Resolves a model's path: `root/folder/file`, or without the root's name if there is only one root.
+    /// `None` = an empty path, which means all roots.
     pub(super) fn locate(&self, path: &str) -> Result<Option<RootedPath<'_>>, String> {
         let display_path = truncate_path(path);
         if path.contains('\0') {
@@ -137,7 +137,7 @@ impl RootedPath<'_> {
     /// Opens it as a file, with its size.
     pub(super) fn open_file(&self) -> Result<(File, u64), String> {
         let directory = &self.root.directory;
-        // Before it is opened, because opening a pipe would wait for somebody to write to it.
+        // Checked before opening, because opening a pipe would wait for a writer.
         let kind = directory.metadata(&self.relative).map_err(|error| self.describe_error(&error))?;
         if kind.is_dir() {
             return Err(format!("`{}` is a folder", self.display_path()));
@@ -160,7 +160,7 @@ impl RootedPath<'_> {
         match error.kind() {
             io::ErrorKind::NotFound => format!("`{display_path}` does not exist"),
             io::ErrorKind::NotADirectory => format!("`{display_path}` is not a folder"),
-            // cap-std's answer to a link that leads out has no OS error behind it; the kernel's is EXDEV.
+            // cap-std's error for a link that leads out has no OS error code; the kernel's is EXDEV.
             io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
                 format!("`{display_path}` leads outside of the allowed folder")
             }

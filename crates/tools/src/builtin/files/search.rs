@@ -131,7 +131,7 @@ impl FileSearch<'_> {
 
     /// Files first, then folders, each by name: the same answer every time.
     fn search_folder(&mut self, folder: &Dir, display_path: &str, depth: usize) {
-        // A folder that may not be read or that has gone is passed over: the rest is worth more than an error.
+        // An unreadable or removed folder is skipped: the other results are worth more than an error.
         let Ok(entries) = folder.entries() else {
             self.skipped += 1;
             return;

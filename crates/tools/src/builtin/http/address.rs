@@ -1,7 +1,8 @@
 //! Addresses that a model may connect to: public ones. Tables, no names, no IO.
 //!
-//! Sources: the IANA special-purpose address registries for IPv4 and IPv6, and the addresses that embed an IPv4
-//! address, each of which is judged by what is inside (CVE-2026-31943 was a filter that forgot `::ffff:a9fe:a9fe`).
+//! Sources: the IANA special-purpose address registries for IPv4 and IPv6, and the addresses that embed an
+//! IPv4 address, each of which is judged by the embedded address (CVE-2026-31943 was a filter that forgot
+//! `::ffff:a9fe:a9fe`).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +14,7 @@ pub fn non_public_reason(address: IpAddr) -> Option<&'static str> {
     }
 }
 
-/// First address, prefix length, what it is.
+/// First address, prefix length, purpose.
 const NON_PUBLIC_V4: [(Ipv4Addr, u32, &str); 17] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8, "this network"),
     (Ipv4Addr::new(10, 0, 0, 0), 8, "private"),
@@ -32,7 +33,7 @@ const NON_PUBLIC_V4: [(Ipv4Addr, u32, &str); 17] = [
     (Ipv4Addr::new(240, 0, 0, 0), 4, "reserved"),
     // Public by number, but answered by the host of every Azure machine.
     (Ipv4Addr::new(168, 63, 129, 16), 32, "a cloud's own service"),
-    // The same at Oracle is inside 192.0.0.0/24; at Alibaba inside 100.64.0.0/10.
+    // The metadata address of Oracle is inside 192.0.0.0/24; that of Alibaba inside 100.64.0.0/10.
     (Ipv4Addr::new(255, 255, 255, 255), 32, "broadcast"),
 ];
 
@@ -43,7 +44,7 @@ fn non_public_v4_reason(address: Ipv4Addr) -> Option<&'static str> {
         .map(|(_, _, description)| *description)
 }
 
-/// First address, prefix length, what it is. Outside `2000::/3` everything is refused anyway.
+/// First address, prefix length, purpose. Outside `2000::/3` everything is refused anyway.
 const NON_PUBLIC_V6: [(Ipv6Addr, u32, &str); 3] = [
     // Teredo (an IPv4 address, hidden), ORCHID, benchmarks, AMT: nothing that serves pages.
     (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23, "for protocols"),

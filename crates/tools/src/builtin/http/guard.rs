@@ -1,8 +1,7 @@
-//! From a URL that a model chose to addresses that were checked, and that are then dialled: the same ones.
+//! From a URL that a model chose to checked addresses; exactly these are then dialled.
 //!
-//! Checks addresses, not strings: whatever a URL looks like, what counts is what its parser makes of it and what the
-//! resolver answers. A name is resolved once per hop; resolving it again to connect would let the answer change in
-//! between (CVE-2026-41488).
+//! Checks addresses, not strings: only the parsed URL and the resolver's answer count. A name is resolved
+//! once per hop; resolving it again to connect would let the answer change in between (CVE-2026-41488).
 
 use super::address::non_public_reason;
 use async_trait::async_trait;
@@ -34,7 +33,7 @@ impl HostResolver for SystemResolver {
     }
 }
 
-/// Ports that may be dialled: 80 and 443, and those that are allowed by name.
+/// Ports that may be dialled: 80 and 443, and those that are allowed explicitly.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedPorts {
     /// Allowed on top of 80 and 443.
@@ -80,7 +79,8 @@ impl PrivateHost {
     }
 }
 
-/// Reason why a URL can never be dialled, as far as its text alone says: an address that is not public, or this machine.
+/// Reason why a URL can never be dialled, as far as its text alone shows: an address that is not public, or
+/// this machine.
 pub fn private_by_address(url: &Url, private: &[PrivateHost]) -> Option<String> {
     if private.iter().any(|host| host.matches(url)) {
         return None;
@@ -113,10 +113,12 @@ pub async fn resolve_public_addresses(
     resolve_allowed_addresses(url, ports, &[], resolver).await
 }
 
-/// The same; hosts of `private` may be dialled wherever they lead, on any port that they are named with.
+/// Like [`resolve_public_addresses`], but hosts of `private` may have any address, on the ports in their
+/// names.
 ///
 /// # Errors
-/// Why it is not fetched, for the model.
+///
+/// The reason for the refusal, for the model.
 pub async fn resolve_allowed_addresses(
     url: &Url,
     ports: &AllowedPorts,
@@ -141,7 +143,7 @@ pub async fn resolve_allowed_addresses(
         Some(Host::Ipv6(address)) => (address.to_string(), vec![IpAddr::V6(address)]),
         Some(Host::Domain(name)) => {
             let bare = name.trim_end_matches('.').to_ascii_lowercase();
-            // RFC 6761 §6.3: loopback by definition, whatever a resolver says.
+            // RFC 6761 §6.3: loopback by definition, even if a resolver answers differently.
             if !is_private && (bare == "localhost" || bare.ends_with(".localhost") || bare.is_empty()) {
                 return Err(format!("`{name}` is this machine"));
             }

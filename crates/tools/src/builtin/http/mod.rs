@@ -37,7 +37,7 @@ use throughline_wire::{CallArguments, ToolOutput};
 /// Limits of one fetch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchLimits {
-    /// Most bytes of a body that are read. Default 10 MB; the rest stays unread and the output says so.
+    /// Most bytes of a body that are read. Default 10 MB; the rest stays unread and the output notes it.
     pub body_bytes_max: usize,
     /// Time for all of it, redirects included. Default 30 s.
     pub timeout: Duration,
@@ -66,21 +66,22 @@ impl Default for HttpFetch {
 }
 
 impl HttpFetch {
-    /// Over the network, with the system's resolver.
+    /// The tool over the network, with the system's resolver.
     pub fn new(limits: FetchLimits, ports: AllowedPorts) -> Self {
         let setting = "`hosts` of `[tools.http]`".to_owned();
         let hosts = AddressRule { argument: "url".to_owned(), hosts: Vec::new(), setting };
         Self { limits, ports, hosts, web: WebAccess::default() }
     }
 
-    /// It goes to these hosts unasked, also by a redirect: `docs.rs`, `*.example.org` (all below it), `*` (all there are).
+    /// Sets hosts that need no approval, also as targets of a redirect: `docs.rs`, `*.example.org` (all below
+    /// it), `*` (all hosts).
     #[must_use]
     pub fn with_hosts(mut self, hosts: impl IntoIterator<Item = String>) -> Self {
         self.hosts.hosts.extend(hosts);
         self
     }
 
-    /// Over something else.
+    /// The tool over another transport.
     #[must_use]
     pub fn with_transport(
         mut self,
@@ -146,7 +147,7 @@ impl Tool for HttpFetch {
 }
 
 impl HttpFetch {
-    /// Sends the request, and again wherever it is redirected to, each time with checked addresses.
+    /// Sends the request and follows its redirects, each time with checked addresses.
     async fn follow_redirects(
         &self,
         first: Url,
@@ -177,13 +178,15 @@ impl HttpFetch {
             let Some(target) = redirect_target(&url, &reply) else { return Ok((url, reply)) };
             let target = target.map_err(|why| ToolError::new(format!("{url} redirects wrongly: {why}")))?;
             if !self.may_follow(&url, &target) {
-                // Whoever answers chooses it, as a text does: it is asked about like any address that the model chooses.
+                // The responding server chooses the target, like a text would: it needs an approval like any
+                // address that the model chooses.
                 return Err(ToolError::new(format!(
                     "redirected to {target}: this is another host and was not fetched; fetch this address itself if it is wanted"
                 )));
             }
             if target.origin() != url.origin() {
-                // Meant for the origin that the model named; which headers are secret is known to nobody here.
+                // Headers are meant for the origin that the model named; which of them are secret is unknown
+                // here.
                 headers = cross_origin_headers(&headers);
             }
             url = target;
@@ -269,7 +272,7 @@ pub(crate) async fn read_body(
     Ok((body, BodyExtent::Complete))
 }
 
-/// Where a reply sends us; `None` = nowhere.
+/// Target of a redirect; `None` = no redirect.
 pub(crate) fn redirect_target(url: &Url, reply: &HttpResponse) -> Option<Result<Url, String>> {
     if !matches!(reply.status, 301 | 302 | 303 | 307 | 308) {
         return None;
@@ -336,7 +339,7 @@ pub(crate) fn header_text(headers: &HeaderMap, name: &str) -> Option<String> {
     Some(String::from_utf8_lossy(headers.get(name)?.as_bytes()).trim().to_owned())
 }
 
-/// By what the server says, unless it says nothing; then by the look of it.
+/// True for text by its `Content-Type`; without one, by its content.
 pub(crate) fn is_text(content_type: &str, body: &[u8]) -> bool {
     let kind = media_type(content_type);
     let says_text = kind.starts_with("text/")

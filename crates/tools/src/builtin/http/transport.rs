@@ -1,4 +1,4 @@
-//! One HTTP exchange with addresses that are given: no name is resolved, no redirect followed, no proxy asked.
+//! One HTTP exchange with given addresses: no name is resolved, no redirect followed, no proxy used.
 
 use super::guard::{HostResolver, SystemResolver};
 use async_trait::async_trait;
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub struct PinnedRequest {
     /// Method of the request.
     pub method: Method,
-    /// Where.
+    /// Address of the request.
     pub url: Url,
     /// The addresses of its host, checked; nothing else may be dialled. Never empty.
     pub addresses: Vec<SocketAddr>,
@@ -37,12 +37,13 @@ pub struct HttpResponse {
     pub body: BoxStream<'static, Result<Bytes, String>>,
 }
 
-/// Why there is no head of a reply. The two differ in whether the request can have had effects.
+/// Failure before the head of a response. The two variants differ in whether the request can have had
+/// effects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExchangeError {
-    /// Nothing of the request has left: there was no connection, or no request that could be sent.
+    /// Nothing of the request was sent: there was no connection, or the request was invalid.
     NotSent(String),
-    /// There was a connection, so that the request may have arrived.
+    /// There was a connection, so the request may have arrived.
     Broken(String),
 }
 
@@ -70,7 +71,7 @@ pub trait HttpTransport: Send + Sync {
     async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, ExchangeError>;
 }
 
-/// The network.
+/// Transport over the network, by reqwest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReqwestTransport;
 
@@ -95,7 +96,7 @@ impl HttpTransport for ReqwestTransport {
     async fn send(&self, request: PinnedRequest) -> Result<HttpResponse, ExchangeError> {
         let client = build_client(request.addresses).map_err(ExchangeError::NotSent)?;
         let mut headers = request.headers;
-        // A body of 10 MB must be 10 MB: what was not asked for cannot unfold.
+        // A body of 10 MB must be 10 MB: without compression it cannot expand.
         headers.insert("accept-encoding", HeaderValue::from_static("identity"));
         let mut builder = client.request(request.method, request.url).headers(headers);
         if let Some(body) = request.body {
@@ -112,12 +113,12 @@ impl HttpTransport for ReqwestTransport {
 
 /// A client for one exchange: its resolver knows the checked addresses and nothing else.
 fn build_client(addresses: Vec<SocketAddr>) -> Result<Client, String> {
-    // reqwest panics without a provider. Whoever has installed one, keeps it.
+    // reqwest panics without a provider. An installed one stays.
     if rustls::crypto::CryptoProvider::get_default().is_none() {
         let _ = rustls::crypto::ring::default_provider().install_default();
     }
     Client::builder()
-        // reqwest does not ask a resolver for address literals; those were checked as they stand in the URL.
+        // reqwest does not pass address literals to a resolver; those were checked in the URL.
         .dns_resolver(Arc::new(PinnedResolver(addresses)))
         .redirect(redirect::Policy::none())
         .no_proxy()
@@ -173,7 +174,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// Answers one connection with `reply` and gives what was asked.
+    /// Answers one connection with `reply` and returns the received request.
     async fn serve(reply: &'static str) -> (SocketAddr, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -215,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn redirects_come_back_to_the_guard() {
+    async fn redirects_are_returned_not_followed() {
         let (address, _) =
             serve("HTTP/1.1 302 Found\r\nlocation: http://127.0.0.1/\r\ncontent-length: 0\r\n\r\n").await;
         let url = format!("http://pinned.invalid:{}/", address.port());
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_closed_port_is_explained() {
+    async fn refused_connection_is_not_sent() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         drop(listener);
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_server_that_hangs_up_may_have_taken_the_request() {
+    async fn connection_closed_after_the_request_is_broken() {
         let (address, asked) = serve("").await;
         let url = format!("http://pinned.invalid:{}/", address.port());
         let Err(error) = ReqwestTransport.send(request(&url, vec![address])).await else {
@@ -250,7 +251,7 @@ mod tests {
 
     // No byte of the request is sent in plain text, nor before the handshake is over.
     #[tokio::test]
-    async fn a_handshake_that_fails_has_sent_nothing() {
+    async fn failed_tls_handshake_is_not_sent() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move {

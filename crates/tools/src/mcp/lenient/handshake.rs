@@ -1,9 +1,10 @@
-//! The answers of a handshake. Of a server that is odd about itself only what is needed is read.
+//! The answers of a handshake. If a server describes itself in an odd way, only the necessary fields are
+//! read.
 
 use rmcp::model::{CustomResult, ServerResult};
 use serde_json::{Map, Value, json};
 
-/// The answer to `initialize`; an answer that is none is left to whoever shakes hands.
+/// Reads the answer to `initialize`; an invalid one is left to the code of the handshake.
 pub(super) fn read_initialize(result: Value) -> ServerResult {
     if let Ok(result) = serde_json::from_value(result.clone()) {
         return ServerResult::InitializeResult(result);
@@ -36,7 +37,7 @@ pub(super) fn read_discover(result: Value) -> ServerResult {
         .map_or(ServerResult::CustomResult(CustomResult::new(result)), ServerResult::DiscoverResult)
 }
 
-/// Nothing else that a server can do is used.
+/// Tool capabilities of a server; no other ones are used.
 fn tool_capabilities(result: &Value) -> Value {
     let changes = result.pointer("/capabilities/tools/listChanged").and_then(Value::as_bool);
     let tools: Map<String, Value> =
@@ -57,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_that_is_odd_about_itself_shakes_hands_all_the_same() {
+    fn malformed_initialize_fields_do_not_fail_the_handshake() {
         let sound = json!({
             "protocolVersion": "2025-11-25", "capabilities": {"tools": {"listChanged": true}},
             "serverInfo": {"name": "odd", "version": "1"},
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_is_found_between_odd_ones() {
+    fn supported_version_is_found_among_malformed_ones() {
         let odd = json!({"supportedVersions": [7, "2026-07-28", null], "capabilities": [], "ttlMs": "soon"});
         let ServerResult::DiscoverResult(read) = read_discover(odd) else { panic!("not read") };
         assert_eq!(read.supported_versions.len(), 1);

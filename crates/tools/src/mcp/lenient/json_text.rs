@@ -6,7 +6,7 @@
 use serde_json::Value;
 use throughline_wire::json::{JsonError, JsonRef};
 
-/// Words for numbers that JSON does not have. They become `null`, as in JavaScript.
+/// Tokens for numbers that JSON does not have. They become `null`, as in JavaScript.
 const NO_NUMBERS: [&str; 5] = ["NaN", "nan", "Infinity", "inf", "undefined"];
 
 /// Reads a document. Lone surrogates become U+FFFD, `NaN` and `Infinity` become `null`.
@@ -94,7 +94,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_strict_parsers_refuse_is_read_by_its_obvious_meaning() {
+    fn invalid_json_with_an_obvious_meaning_is_read() {
         for (text, expected) in [
             (r#"{"a":"caf\udce9"}"#, json!({"a": "caf\u{fffd}"})),
             (r#"{"a":"\ud83d\ude00"}"#, json!({"a": "😀"})),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_meaning_is_refused_at_its_byte_of_the_original() {
+    fn unreadable_json_is_refused_at_its_original_byte() {
         for (text, offset) in [
             (r#"{"a":NaN,"b":oops}"#, 13),
             (r#"{"a":-Infinity,"b":}"#, 19),

@@ -1,8 +1,9 @@
-//! The messages of a server, read field by field: one odd thing costs that thing alone.
+//! The messages of a server, read field by field: an invalid field affects only itself.
 //!
-//! The SDK reads a message as a whole. What it cannot read it drops, and the call waits until its time is up. So every message
-//! is read here first, whichever way it came, and the SDK is given what it can read: the sound parts of an answer with a fault
-//! for each of the others, or an error in place of a reply that is none.
+//! The SDK reads a message as a whole. It drops a message that it cannot read, and the call waits for its
+//! time limit. So every message of every transport is read here first, and the SDK is given one that it can
+//! read: the valid parts of an answer with a fault for each of the others, or an error instead of an invalid
+//! reply.
 
 mod handshake;
 mod json_text;
@@ -28,8 +29,8 @@ use serde_json::{Map, Value};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use throughline_wire::json::JsonError;
 
-/// JSON-RPC code of the error that stands for a reply which cannot be read: the server has answered, and nobody knows what.
-/// Outside the range that JSON-RPC reserves for itself and for servers.
+/// JSON-RPC code of the error that replaces an unreadable reply: the server has answered, but the result is
+/// unknown. Outside the ranges that JSON-RPC reserves.
 pub(crate) const UNREADABLE_REPLY: i32 = -31_077;
 
 /// Most characters of a body that is no answer which an error has. It is read by the SDK, too, which writes it into a log.
@@ -76,15 +77,15 @@ impl MessageReader {
         self.pending().sent(message);
     }
 
-    /// Nobody waits for the reply to this request any more.
+    /// Drops a request whose reply is no longer awaited.
     pub(crate) fn forget(&self, id: &RequestId) {
         if let RequestId::Number(id) = id {
             self.pending().forget(*id);
         }
     }
 
-    /// From one message of the server to those that the SDK is given: none for what is no message, or for a reply that nobody
-    /// waits for.
+    /// Converts one message of the server to those that the SDK is given: none for an invalid message, or for
+    /// a reply that is not awaited.
     pub(crate) fn read(&self, message: &[u8], origin: &MessageOrigin) -> Vec<ServerJsonRpcMessage> {
         let text = String::from_utf8_lossy(message);
         let text = text.trim_start_matches('\u{feff}').trim();
@@ -103,10 +104,11 @@ impl MessageReader {
         }
     }
 
-    /// From the body of the answer to a request to the reply.
+    /// Converts the body of the answer to a request to the reply.
     ///
     /// # Errors
-    /// There is no reply in it, and the request is part of a handshake, whose failures have rules of their own.
+    ///
+    /// The body has no reply, and the request is part of a handshake, whose failures have separate rules.
     pub(crate) fn read_answer(&self, body: &[u8], id: i64) -> Result<ServerJsonRpcMessage, String> {
         let messages = self.read(body, &MessageOrigin::Response(id));
         if let Some(reply) = reply_to(id, messages) {
@@ -120,15 +122,16 @@ impl MessageReader {
         };
         self.fail_answer(id, problem).map_err(|problem| match text {
             "" => problem,
-            // Whoever shakes hands knows the secrets that may be in it, and shows less of it than this.
+            // The code of the handshake knows the secrets that may be in it, and shows less of it than this.
             text => format!("{problem}: {}", excerpt(text)),
         })
     }
 
-    /// An error in place of the answer to a request.
+    /// An error instead of the answer to a request.
     ///
     /// # Errors
-    /// The request is part of a handshake, whose failures have rules of their own.
+    ///
+    /// The request is part of a handshake, whose failures have separate rules.
     pub(crate) fn fail_answer(&self, id: i64, problem: String) -> Result<ServerJsonRpcMessage, String> {
         let mut pending = self.pending();
         match pending.kind(id) {
@@ -140,7 +143,7 @@ impl MessageReader {
         }
     }
 
-    /// From the body of an answer whose status says no to the server's error, if it is one.
+    /// Reads the server's error from the body of an answer with an error status, if it is one.
     pub(crate) fn read_refusal(&self, body: &[u8], id: i64) -> Option<ServerJsonRpcMessage> {
         let text = String::from_utf8_lossy(body);
         let error = json_text::parse(text.trim_start_matches('\u{feff}').trim()).ok()?;
@@ -156,7 +159,7 @@ impl MessageReader {
         problem: &str,
         origin: &MessageOrigin,
     ) -> Vec<ServerJsonRpcMessage> {
-        // What is between the ends is a string for whoever looks for the number of the request.
+        // The omitted middle counts as a string in the search for the id of the request.
         let text = format!("{}…{}", String::from_utf8_lossy(head), String::from_utf8_lossy(tail));
         self.unreadable(text.trim(), problem, origin)
     }
@@ -184,7 +187,7 @@ impl MessageReader {
             None => Ok(message.remove("result").unwrap_or_default()),
         };
         let id = match (message.get("id"), origin) {
-            // A reply counts under our number alone: one to a text is a reply to nobody.
+            // Only our numeric ids count: a reply to a text id belongs to no request.
             (Some(Value::String(_)), _) => return Vec::new(),
             (Some(Value::Number(number)), _) => match integer(number) {
                 Some(id) => id,
@@ -208,7 +211,8 @@ impl MessageReader {
         };
         let Some(kind) = self.pending().kind(id) else { return Vec::new() };
         let reply = match reply {
-            // In a list the deep definitions are reported by what is left of them. Any other answer would be a different one.
+            // In a list the remaining parts of too deep definitions are reported. Any other answer would be
+            // falsified.
             Ok(_) if is_deep && kind != RequestKind::ListTools => {
                 Err(unreadable(&format!("the reply nests deeper than {MESSAGE_DEPTH_MAX} levels")))
             }
@@ -288,7 +292,7 @@ pub(super) fn no_json(error: JsonError) -> String {
     format!("its reply is no JSON: {error}")
 }
 
-/// The server's error, whatever it is made of.
+/// The server's error, in any form.
 fn read_error(error: Value) -> ErrorData {
     let code = match error.get("code") {
         Some(Value::Number(code)) => integer(code),
@@ -312,7 +316,7 @@ fn integer(number: &serde_json::Number) -> Option<i64> {
 
 /// A text that is no JSON and looks like a reply.
 struct TornReply {
-    /// Number of the request, if it stands where nothing inside the result could hold one.
+    /// Id of the request, if it is at a position where nothing inside the result could be mistaken for it.
     id: Option<i64>,
 }
 

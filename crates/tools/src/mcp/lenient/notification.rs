@@ -3,8 +3,9 @@
 use rmcp::model::{ServerJsonRpcMessage, ServerNotification};
 use serde_json::{Map, Value, json};
 
-/// The message as the SDK takes it. Of odd ones that are about progress and changed tools, the sound parts are left; the SDK
-/// refuses requests that it does not know, so that their server does not wait. `None` = nothing that anybody acts on.
+/// The message as the SDK takes it. Odd ones about progress and changed tools are reduced to their valid
+/// parts; the SDK refuses unknown requests, so that their server does not wait. `None` = a notification
+/// without effect.
 pub(super) fn read(message: Map<String, Value>, is_deep: bool) -> Option<ServerJsonRpcMessage> {
     let method = message.get("method")?.as_str()?.to_owned();
     if message.contains_key("id") {
@@ -39,7 +40,7 @@ pub(super) fn read(message: Map<String, Value>, is_deep: bool) -> Option<ServerJ
     serde_json::from_value(repaired).ok()
 }
 
-/// Progress that is no number is none, and a sign of life all the same.
+/// Progress without a number is dropped, but still counts as a sign of life.
 fn progress(params: &Value) -> Option<Value> {
     let number = |field: &str| match params.get(field)? {
         Value::Number(number) => number.as_f64(),
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn the_sound_parts_of_an_odd_notice_count() {
+    fn malformed_notifications_keep_their_valid_fields() {
         let progress = |params: Value| json!({"method": "notifications/progress", "params": params});
         check(progress(json!({"progressToken": 3, "progress": 1, "message": "one"})), Some("progress 1 one"));
         check(progress(json!({"progressToken": "3", "progress": "2", "total": "many"})), Some("progress 2 "));
@@ -102,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_that_is_odd_is_passed_on_to_be_refused() {
+    fn malformed_request_with_an_id_is_passed_on() {
         for params in [json!({"mode": "form", "requestedSchema": 7}), json!([]), json!("odd"), Value::Null] {
             check(json!({"id": 5, "method": "elicitation/create", "params": params}), Some("request 5"));
         }

@@ -1,4 +1,4 @@
-//! The requests of a connection that wait for a reply, and replies of which nobody can say whose they are.
+//! The requests of a connection that wait for a reply, and replies that name no request.
 
 use rmcp::model::{
     ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, JsonRpcMessage, RequestId,
@@ -79,7 +79,7 @@ impl PendingRequests {
         self.kinds.get(&id).copied()
     }
 
-    /// Nobody waits for it any more. It may still be the one that an orphan answers.
+    /// Marks a request as no longer awaited. An orphaned reply may still be the one to it.
     pub(super) fn forget(&mut self, id: i64) {
         self.kinds.remove(&id);
     }
@@ -87,7 +87,7 @@ impl PendingRequests {
     /// A request has its reply. Returns the requests of which it follows that theirs cannot be read.
     pub(super) fn answered(&mut self, id: i64) -> FailedRequests {
         self.kinds.remove(&id);
-        // What was sent before has been read by then.
+        // Earlier messages have been read by then.
         self.notified_after.retain(|last| id <= *last);
         for orphan in &mut self.orphans {
             orphan.candidates.remove(&id);
@@ -112,7 +112,7 @@ impl PendingRequests {
         self.resolve_orphans()
     }
 
-    /// As many orphans as there are candidates for them: each candidate has one.
+    /// As many orphans as candidates for them: each candidate gets one.
     fn resolve_orphans(&mut self) -> FailedRequests {
         let mut failed = Vec::new();
         loop {
@@ -169,13 +169,13 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_that_names_no_request_ends_the_one_that_it_must_belong_to_and_no_other() {
+    fn reply_without_id_ends_a_request_only_if_unambiguous() {
         check(&[1], &[(Orphan, &[1]), (Orphan, &[])]);
         check(&[], &[(Orphan, &[])]);
         check(&[1, 2], &[(Orphan, &[]), (Answered(1), &[2])]);
         check(&[1, 2, 3], &[(Orphan, &[]), (Orphan, &[]), (Answered(2), &[1, 3])]);
         check(&[1, 2], &[(Orphan, &[]), (Orphan, &[1, 2])]);
-        // It may have been the reply to the one that nobody waits for any more.
+        // It may have been the reply to the request that is no longer awaited.
         check(&[1, 2], &[(Orphan, &[]), (Forgotten(1), &[]), (Answered(2), &[])]);
         check(&[1, 2], &[(Orphan, &[]), (Forgotten(1), &[]), (Orphan, &[2])]);
     }

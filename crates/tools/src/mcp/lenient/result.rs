@@ -12,10 +12,11 @@ use throughline_wire::picture_type;
 /// Longest base64 in a part of unknown kind that is shown to the model, in characters. Longer ones are named by their size.
 const SHOWN_BASE64_CHARS_MAX: usize = 256;
 
-/// Reads a result: what is odd about it becomes text that can be read.
+/// Reads a result: odd parts become readable text.
 ///
 /// # Errors
-/// The server wants something instead of answering, and it cannot be read what.
+///
+/// The server requests something instead of answering, and the request cannot be read.
 pub(super) fn read_call(result: Value) -> Result<ServerResult, String> {
     match result.get("resultType").and_then(Value::as_str) {
         Some("input_required") => {
@@ -117,7 +118,8 @@ fn text_block(text: String, annotations: Option<Value>) -> ContentBlock {
     }
 }
 
-/// The audience must survive what is odd beside it: a part that is for the user alone does not reach the model.
+/// Reads annotations. The audience must survive other invalid fields: a part for the user alone must not
+/// reach the model.
 fn read_annotations(annotations: Value) -> Option<Value> {
     let audience = match annotations.get("audience")? {
         Value::Array(audience) => audience.clone(),
@@ -179,8 +181,8 @@ fn data_url(data: &str) -> Option<(&str, &str)> {
     Some((kind.split(';').next().unwrap_or(kind), content))
 }
 
-/// Base64 in the standard alphabet and with its padding, which is what upstreams take, from every spelling of it: with line
-/// breaks, in the alphabet of URLs, without padding, behind `data:…,`. `None` = it is none.
+/// Base64 in the standard alphabet and with its padding, which is what upstreams take, from every spelling of
+/// it: with line breaks, in the alphabet of URLs, without padding, after `data:…,`. `None` = not base64.
 pub(in crate::mcp) fn base64_of(data: String) -> Option<String> {
     if is_standard(&data) {
         return Some(data);
@@ -214,7 +216,7 @@ fn decode(content: &str) -> Option<Vec<u8>> {
     GeneralPurpose::new(&STANDARD, config).decode(standard.trim_end_matches('=')).ok()
 }
 
-/// A part that is none, as text: its own words if it has some, else all of it but for what only a program reads.
+/// A part of an unknown form, as text: its own text if it has some, else all of it except data for programs.
 fn readable(mut part: Value) -> String {
     if let Some(Value::String(text)) = part.get("text") {
         return text.clone();
@@ -246,7 +248,7 @@ mod tests {
     use super::*;
     use crate::mcp::content::output_from_result;
 
-    /// The model's text and the types of what is attached.
+    /// Checks the model's text and the types of the media.
     fn check(result: Value, text: &str, media: &[&str]) {
         let ServerResult::CallToolResult(read) = read_call(result.clone()).unwrap() else {
             panic!("{result}")
@@ -266,7 +268,7 @@ mod tests {
     const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAA";
 
     #[test]
-    fn an_odd_part_becomes_text_and_the_others_are_as_they_were() {
+    fn malformed_part_becomes_text_and_others_are_unchanged() {
         part(json!("bare"), "bare", &[]);
         part(json!(7), "7", &[]);
         part(Value::Null, "", &[]);
@@ -308,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn a_result_that_is_odd_as_a_whole_is_read_by_its_obvious_meaning() {
+    fn malformed_result_is_read_by_its_obvious_meaning() {
         check(json!({"content": "bare"}), "bare", &[]);
         check(json!({"content": {"type": "text", "text": "alone"}}), "alone", &[]);
         check(json!({"content": null, "isError": null}), "", &[]);
@@ -333,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_for_the_user_alone_stays_so_whatever_else_is_odd() {
+    fn malformed_user_only_part_stays_hidden_from_the_model() {
         for audience in [json!("user"), json!(["User"]), json!(["user", "robot", 7])] {
             for odd in [
                 json!({"type": "text", "text": 7}),
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_read_in_every_spelling() {
+    fn base64_variants_are_normalized() {
         for (data, expected) in [
             ("/+8=", Some("/+8=")),
             ("/+8", Some("/+8=")),

@@ -1,4 +1,4 @@
-//! From the bytes of a message to what the SDK is given.
+//! From the bytes of a message to the messages for the SDK.
 
 use super::*;
 use rmcp::model::{
@@ -33,7 +33,7 @@ fn replies(messages: Vec<ServerJsonRpcMessage>) -> Vec<String> {
     messages.into_iter().map(reply).collect()
 }
 
-/// With these requests waiting, what a line of a program comes to.
+/// Checks the messages for the SDK after one line of a program, with these requests waiting.
 fn check(waiting: &[i64], line: &str, expected: &[&str]) {
     let read = replies(reader(waiting).read(line.as_bytes(), &MessageOrigin::Pipe));
     assert_eq!(read, expected, "{line:.120}");
@@ -44,7 +44,7 @@ fn nested(levels: usize) -> String {
 }
 
 #[test]
-fn a_reply_is_read_whatever_is_odd_around_it() {
+fn reply_is_read_despite_a_malformed_envelope() {
     for line in [
         r#"{"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#,
         r#"{"id":7.0,"result":{"content":[]},"error":null,"method":null}"#,
@@ -64,7 +64,7 @@ fn a_reply_is_read_whatever_is_odd_around_it() {
 }
 
 #[test]
-fn a_reply_that_is_no_json_ends_its_call_at_once_and_no_other() {
+fn invalid_json_reply_ends_only_its_own_call() {
     let at = |byte: usize| format!("7 its reply is no JSON: not a JSON value at byte {byte}");
     check(&[7, 8], r#"{"jsonrpc":"2.0","id":7,"result":{"a":oops}}"#, &[&at(38)]);
     check(&[7, 8], r#"{"result":{"a":oops,"id":8},"jsonrpc":"2.0","id":7}"#, &[&at(15)]);
@@ -80,7 +80,7 @@ fn a_reply_that_is_no_json_ends_its_call_at_once_and_no_other() {
     );
     // The one of two that it belongs to is not known.
     check(&[7, 8], r#"{"jsonrpc":"2.0","result":{"content":["#, &[]);
-    // An error that names nobody belongs to the only one that waits.
+    // An error without an id belongs to the only request that waits.
     check(
         &[7],
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"Parse error"}}"#,
@@ -92,7 +92,7 @@ fn a_reply_that_is_no_json_ends_its_call_at_once_and_no_other() {
 
 /// `@leanspec/mcp` 0.3.0 answers `notifications/initialized`, and the list of its tools was taken for lost.
 #[test]
-fn the_answer_to_a_notification_is_no_reply_to_a_request() {
+fn answer_to_a_notification_is_not_a_reply_to_a_request() {
     for line in [
         r#"{"jsonrpc":"2.0","result":null}"#,
         r#"{"jsonrpc":"2.0","id":null,"result":{}}"#,
@@ -113,7 +113,7 @@ fn the_answer_to_a_notification_is_no_reply_to_a_request() {
     };
     let read = |reader: &MessageReader, line: &[u8]| replies(reader.read(line, &MessageOrigin::Pipe));
     let (nothing, lost) = (br#"{"jsonrpc":"2.0","result":null}"#, ["7 its reply names no request"]);
-    // What says more is no answer to it,
+    // A message with more content is not an answer to it,
     let with_content = br#"{"jsonrpc":"2.0","result":{"content":[]}}"#;
     assert_eq!(read(&initialized(&[7]), with_content), lost);
     // it has one at most,
@@ -130,9 +130,10 @@ fn the_answer_to_a_notification_is_no_reply_to_a_request() {
     assert_eq!(read(&reader, nothing), lost);
 }
 
-// Whoever answers `notifications/initialized` may answer that a call was stopped; the call beside it goes on.
+// A server that answers `notifications/initialized` may also answer a cancellation; other open calls
+// continue.
 #[test]
-fn the_answer_to_a_stopped_call_ends_no_other() {
+fn reply_without_id_to_a_cancelled_call_ends_no_other() {
     let reader = reader(&[7, 8]);
     let stop = |id| {
         let stopped = CancelledNotificationParam::new(Some(RequestId::Number(id)), None);
@@ -156,7 +157,7 @@ fn the_answer_to_a_stopped_call_ends_no_other() {
 }
 
 #[test]
-fn lines_that_are_no_replies_end_nothing() {
+fn lines_that_are_not_replies_end_no_call() {
     for line in [
         "Server started",
         "",
@@ -181,7 +182,7 @@ fn lines_that_are_no_replies_end_nothing() {
 }
 
 #[test]
-fn the_answer_to_a_post_is_an_answer_to_its_request() {
+fn post_response_without_id_ends_its_request() {
     let origin = MessageOrigin::Response(8);
     let read = |line: &str| replies(reader(&[7, 8]).read(line.as_bytes(), &origin));
     assert_eq!(read(r#"{"result":{"content":[]}}"#), ["8 ok"]);
@@ -194,7 +195,7 @@ fn the_answer_to_a_post_is_an_answer_to_its_request() {
 }
 
 #[test]
-fn the_deep_tool_of_a_list_is_cut_and_its_neighbors_stay() {
+fn too_deep_tool_schema_is_cut_and_other_tools_stay() {
     let good = r#"{"name":"good","inputSchema":{"type":"object"}}"#;
     let list = |schema: &str| {
         format!(
@@ -211,7 +212,7 @@ fn the_deep_tool_of_a_list_is_cut_and_its_neighbors_stay() {
 }
 
 #[test]
-fn any_other_deep_reply_fails_its_call_and_a_deep_request_can_be_refused() {
+fn too_deep_reply_fails_its_call_and_request_is_passed_on() {
     let deep = nested(400);
     let reply = format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"structuredContent":{deep}}}}}"#);
     check(&[7, 8], &reply, &["7 the reply nests deeper than 100 levels"]);
@@ -221,7 +222,7 @@ fn any_other_deep_reply_fails_its_call_and_a_deep_request_can_be_refused() {
 }
 
 #[test]
-fn a_handshake_hears_no_answer_to_the_probe_before_it_and_calls_that_wait_go_on() {
+fn initialize_forgets_the_probe_and_keeps_pending_calls() {
     use rmcp::model::{ClientCapabilities, ClientConfig, DiscoverRequest, Implementation, InitializeRequest};
     let reader = reader(&[7]);
     sent(&reader, 6, ClientRequest::DiscoverRequest(DiscoverRequest::new(Default::default())));

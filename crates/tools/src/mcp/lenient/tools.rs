@@ -65,10 +65,11 @@ pub(in crate::mcp) fn list_faults(page: &ListToolsResult) -> Vec<(Option<String>
         .collect()
 }
 
-/// A definition, repaired where its meaning is clear.
+/// Reads a definition, repaired where its meaning is clear.
 ///
 /// # Errors
-/// The fault that stands for it.
+///
+/// The fault that replaces it.
 fn read_tool(index: usize, definition: Value) -> Result<Tool, (Option<String>, String)> {
     let position = index + 1;
     let Value::Object(mut fields) = definition else {
@@ -119,10 +120,11 @@ fn read_tool(index: usize, definition: Value) -> Result<Tool, (Option<String>, S
         .map_err(|error| (Some(name), format!("its definition: {error}")))
 }
 
-/// The schema of the arguments: none means that there are none, `true` that any will do.
+/// Schema of the arguments: an absent one means no arguments, `true` any arguments.
 ///
 /// # Errors
-/// The kind of value that it is.
+///
+/// The kind of the invalid value.
 fn read_schema(schema: Option<Value>) -> Result<Map<String, Value>, &'static str> {
     let object = || Map::from_iter([("type".to_owned(), Value::from("object"))]);
     let mut schema = match schema {
@@ -197,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn one_odd_definition_is_repaired_or_one_fault_and_the_others_are_there() {
+    fn malformed_definition_is_repaired_or_reported_alone() {
         let none = json!({"type": "object", "properties": {}});
         let any = json!({"type": "object"});
         let with = |field: &str, value: Value| {
@@ -248,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_that_is_odd_as_a_whole_is_a_fault_too() {
+    fn malformed_tool_list_page_is_a_fault() {
         for (result, expected) in [
             (json!({}), Some("it lists no tools: `tools` is nothing")),
             (json!({"tools": null}), Some("it lists no tools: `tools` is `null`")),
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn tools_that_run_as_tasks_only_are_noticed() {
+    fn task_only_tools_are_detected() {
         let task_only = TaskOnly::default();
         let support = |support: Value| {
             let tools = json!([{"name": "research", "execution": {"taskSupport": support}}, {"name": "add"}]);

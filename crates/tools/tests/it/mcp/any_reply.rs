@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-/// Stands for the number of the request.
+/// Placeholder of the request's id.
 const ID: &str = "@ID@";
-/// Texts that become what no JSON library writes.
+/// Placeholders of texts that no JSON library writes.
 const TOKENS: [(&str, &str); 7] = [
     ("\"@NAN@\"", "NaN"),
     ("\"@INFINITY@\"", "-Infinity"),
@@ -14,15 +14,15 @@ const TOKENS: [(&str, &str); 7] = [
     ("@ESCAPE@", "\\x41"),
     ("\"@BARE@\"", "oops"),
 ];
-/// Stands for a byte that is no UTF-8.
+/// Placeholder of a byte that is not UTF-8.
 const BYTE: &str = "@BYTE@";
 
 /// A reply and what must come of it.
 pub struct AnyReply {
     pub seed: u64,
-    /// With placeholders.
+    /// Reply with placeholders.
     pub line: String,
-    /// It says whose it is, so that its call must end by it.
+    /// True if the reply names its call, so that the call must end by it.
     pub names_its_call: bool,
 }
 
@@ -35,16 +35,16 @@ pub enum ReplyKind {
     Discover,
 }
 
-/// A message that a server sends by itself.
+/// A message that a server sends without a request.
 pub struct AnyMessage {
     pub seed: u64,
-    /// With placeholders.
+    /// Message with placeholders.
     pub line: String,
     /// Number or text under which it has to be answered, [`CALL_ID`] for that of the call.
     pub answered_under: Option<Value>,
 }
 
-/// Stands for the number of the call where a value is meant.
+/// Placeholder of the call's id where a value is needed.
 pub const CALL_ID: &str = "the call's";
 
 /// The bytes that a server sends for a line with placeholders.
@@ -92,7 +92,7 @@ pub fn any_reply(seed: u64, kind: ReplyKind) -> AnyReply {
         10 => (format!(r#"{{"jsonrpc":"2.0","id":{},"result":{text}{end}"#, odd_id(&mut random)), false),
         _ => (text, false),
     };
-    // A deep batch is no batch, and what is no JSON in one cannot be put to a call.
+    // A deep batch is not read as a batch, and invalid JSON in one cannot be assigned to a call.
     let names_its_call = names_its_call && !(line.starts_with('[') && line.contains("@DEEP@"));
     // In an envelope whose number comes last, a torn or bare inside may hold anything that looks like its end.
     let names_its_call = names_its_call && !(line.starts_with("{\"result\"") && line.contains("@BARE@"));
@@ -232,7 +232,7 @@ fn sound_message(random: &mut Random) -> (&'static str, Value) {
     }
 }
 
-/// One change somewhere.
+/// Makes one random change.
 fn mutate(value: &mut Value, random: &mut Random) {
     let descends = !random.one_in(3);
     match value {
@@ -298,7 +298,7 @@ fn cut(text: &mut String, random: &mut Random) {
     text.truncate(end);
 }
 
-/// SplitMix64: a seed is a reply for ever.
+/// SplitMix64: a seed always gives the same reply.
 struct Random(u64);
 
 impl Random {

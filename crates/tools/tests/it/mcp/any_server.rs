@@ -1,4 +1,4 @@
-//! A server that says anything at any time: in the handshake, in its lists, and by itself in the middle of a call.
+//! A server that sends anything at any time: in the handshake, in its lists, and unsolicited during a call.
 
 use super::any_reply::{AnyMessage, any_message};
 use super::harness::{McpHarness, fake_server, has, is_up, limits};
@@ -12,14 +12,14 @@ use throughline_tools::QuestionHandler;
 use throughline_tools::mcp::{McpLimits, McpServer, PinStore, ProtocolEra};
 use throughline_wire::CallOutcome;
 
-/// Messages that cost as much time as a list with all that comes of it, or a connection.
+/// Messages that take as much time as a list with its consequences, or a connection.
 const MESSAGES_PER_LIST: u64 = 3;
-/// The same of a program that is started.
+/// Messages that take as much time as the start of a program.
 const MESSAGES_PER_START: u64 = 10;
 const HANDSHAKES: [(&str, ProtocolEra); 2] =
     [("initialize", ProtocolEra::V2025_11_25), ("server/discover", ProtocolEra::Auto)];
 
-/// Nothing is tried a second time while a test looks.
+/// Limits without retries during a test.
 fn once() -> McpLimits {
     let hour = Duration::from_millis(HOUR_MS);
     McpLimits { restart_after: hour, restart_after_max: hour, ..limits() }
@@ -29,7 +29,8 @@ fn patient(settings: McpServer) -> McpServer {
     McpServer { start_timeout_ms: HOUR_MS, timeout_ms: HOUR_MS, total_timeout_ms: HOUR_MS, ..settings }
 }
 
-/// The server `odd` has shaken hands and can be used, or is one fault with a remedy; the one beside it is as it was.
+/// Checks that the server `odd` is usable, or is one fault with a remedy, and that the other one is
+/// unaffected.
 async fn is_usable_or_one_fault(harness: &McpHarness, settings: McpServer, report: &str) {
     harness.add("odd", patient(settings), PinStore::in_memory(), once());
     harness.until(|toolbox| has(toolbox, "odd.echo") || !toolbox.faults().is_empty()).await;
@@ -50,7 +51,7 @@ async fn is_usable_or_one_fault(harness: &McpHarness, settings: McpServer, repor
 }
 
 #[tokio::test]
-async fn no_handshake_of_a_program_costs_more_than_its_server() {
+async fn malformed_stdio_handshake_affects_only_its_server() {
     let harness = McpHarness::start(fake_server(&[])).await;
     harness.until(is_up).await;
     let seeds = replies() / MESSAGES_PER_START;
@@ -65,7 +66,7 @@ async fn no_handshake_of_a_program_costs_more_than_its_server() {
 }
 
 #[tokio::test]
-async fn no_handshake_over_http_costs_more_than_its_server() {
+async fn malformed_http_handshake_affects_only_its_server() {
     let beside = HttpServer::start().await;
     let harness = http_harness(&beside, HOUR_MS).await;
     for seed in 0..replies() / MESSAGES_PER_LIST {
@@ -80,7 +81,8 @@ async fn no_handshake_over_http_costs_more_than_its_server() {
     harness.stop().await;
 }
 
-/// A call in whose middle the server says this gets its own answer. Every second time somebody is there to be asked.
+/// Checks that a call during which the server sends this message gets its own answer. Every second time a
+/// person can be asked.
 async fn gets_its_answer(harness: &McpHarness, message: &AnyMessage, line: &str) {
     let arguments = json!({"line": line, "await": message.answered_under});
     let (mut call, _) = harness.prepared("talk", arguments);
@@ -100,7 +102,7 @@ async fn gets_its_answer(harness: &McpHarness, message: &AnyMessage, line: &str)
 }
 
 #[tokio::test]
-async fn no_message_of_a_program_disturbs_a_call_and_each_request_is_answered() {
+async fn any_stdio_message_disturbs_no_call_and_requests_get_answers() {
     let harness = McpHarness::start(patient(fake_server(&[]))).await;
     harness.until(is_up).await;
     for seed in 0..replies() {
@@ -113,7 +115,7 @@ async fn no_message_of_a_program_disturbs_a_call_and_each_request_is_answered() 
 }
 
 #[tokio::test]
-async fn no_message_over_http_disturbs_a_call_and_each_request_is_answered() {
+async fn any_http_message_disturbs_no_call_and_requests_get_answers() {
     let server = HttpServer::start().await;
     let harness = http_harness(&server, HOUR_MS).await;
     for seed in 0..replies() {
@@ -130,7 +132,7 @@ async fn no_message_over_http_disturbs_a_call_and_each_request_is_answered() {
 }
 
 #[tokio::test]
-async fn no_page_of_a_program_s_list_costs_more_than_that_list() {
+async fn malformed_stdio_list_page_affects_only_that_list() {
     let limits = McpLimits { list_debounce: Duration::ZERO, ..limits() };
     let settings = patient(fake_server(&[]));
     let harness = McpHarness::limited("fake", settings, PinStore::in_memory(), limits).await;

@@ -1,5 +1,5 @@
-//! A small MCP server on stdin and stdout that does as it is told, wrong things too. Written against the protocol, not
-//! with an SDK: what two programs of one author misunderstand in the same way shows nowhere else.
+//! A small MCP server on stdin and stdout that follows a script, with protocol errors, too. Written against
+//! the protocol, not with an SDK: a misunderstanding shared by client and server of one SDK would not show.
 
 use super::any_reply::{CALL_ID, ReplyKind, any_reply, bytes_of};
 use serde_json::{Value, json};
@@ -46,9 +46,9 @@ fn variable(name: &str) -> String {
 
 struct Server {
     log: Mutex<std::fs::File>,
-    /// As many bytes as steps may be taken.
+    /// File with as many bytes as permitted steps.
     gate: std::path::PathBuf,
-    /// Those that were taken.
+    /// Number of steps taken.
     steps: AtomicU64,
     era: String,
     has_grown: AtomicBool,
@@ -72,7 +72,7 @@ impl Server {
             ("initialize", "ODD_INITIALIZE", ReplyKind::Initialize),
             ("server/discover", "ODD_DISCOVER", ReplyKind::Discover),
         ] {
-            // The sound one follows, for whoever passes over what is no reply.
+            // The valid reply follows, for a client that ignores an invalid one.
             if message["method"] == method
                 && let Ok(seed) = variable(order).parse()
             {
@@ -132,7 +132,7 @@ impl Server {
             Some("notifications/cancelled") => {
                 let reason = message["params"]["reason"].as_str().unwrap_or_default();
                 self.note(&format!("cancelled: {reason}"));
-                // Servers may have answered already when they hear of it.
+                // Servers may have answered already when the cancellation arrives.
                 let late = message["params"]["requestId"].clone();
                 send_result(&late, json!({"content": [{"type": "text", "text": "too late"}]}));
             }
@@ -364,7 +364,7 @@ impl Server {
     }
 }
 
-/// A schema in which so many `properties` nest, each two levels of JSON.
+/// A schema with this many nested `properties`, each two levels of JSON.
 fn nested(levels: usize) -> Value {
     (0..levels)
         .fold(json!({"type": "object"}), |inner, _| json!({"type": "object", "properties": {"a": inner}}))
@@ -384,7 +384,7 @@ fn send(message: &Value) {
 
 fn send_raw(line: &[u8]) {
     let mut out = std::io::stdout().lock();
-    // Whoever started us may have gone.
+    // The client may have disconnected.
     let _ = out.write_all(&[line, b"\n"].concat());
     let _ = out.flush();
 }

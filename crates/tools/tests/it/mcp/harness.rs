@@ -1,4 +1,4 @@
-//! A toolbox with one server, and waiting for what it does.
+//! A toolbox with one server, and helpers that wait for its effects.
 
 use serde_json::Value;
 use std::path::PathBuf;
@@ -57,7 +57,7 @@ impl McpHarness {
         harness
     }
 
-    /// One more server.
+    /// Adds a server.
     pub fn add(&self, name: &str, mut settings: McpServer, pins: PinStore, limits: McpLimits) {
         if settings.url.is_none() {
             settings.env.insert("FAKE_FOLDER".into(), self.folder.path().to_str().unwrap().into());
@@ -130,7 +130,7 @@ impl McpHarness {
         (outcome, seen.into_inner().unwrap())
     }
 
-    /// A call that ends after so many steps, each of which waits for [`Self::step`], and its progress.
+    /// A call that ends after this many steps, each of which waits for [`Self::step`], and its progress.
     pub async fn stepping(
         &self,
         steps: usize,
@@ -172,7 +172,7 @@ impl McpHarness {
         self.log().matches("listed").count()
     }
 
-    /// Until the server has written a line.
+    /// Waits until the server has written a line.
     pub async fn logged(&self, line: &str) {
         self.logged_times(line, 1).await;
     }
@@ -203,7 +203,7 @@ pub async fn pass(time: Duration) {
     tokio::time::resume();
 }
 
-/// Other processes tell nobody when they have done something: they are looked at until they have.
+/// Polls: other processes send no notification when they are done.
 async fn poll(mut is_so: impl FnMut() -> bool, message: impl Fn() -> String) {
     let until = tokio::time::Instant::now() + PATIENCE;
     while !is_so() {
@@ -221,7 +221,7 @@ pub fn is_up(toolbox: &Toolbox) -> bool {
     has(toolbox, "fake.echo") && toolbox.faults().is_empty()
 }
 
-/// A fault has been told, and none of its tools is there.
+/// True if a fault was reported, and none of the server's tools is offered.
 pub fn is_down(toolbox: &Toolbox) -> bool {
     !has(toolbox, "fake.echo") && !toolbox.faults().is_empty()
 }
@@ -251,7 +251,7 @@ pub fn hostile_texts() -> Vec<String> {
             let folder = PathBuf::from(vectors).join("suites/marker-injection");
             for entry in std::fs::read_dir(folder).unwrap() {
                 let text = std::fs::read(entry.unwrap().path()).unwrap();
-                // What a variable of the environment can carry to the server.
+                // Only text that an environment variable can carry to the server.
                 let text = String::from_utf8_lossy(&text).replace('\0', "");
                 texts.push(text.chars().take(8_000).collect());
             }
@@ -260,7 +260,7 @@ pub fn hostile_texts() -> Vec<String> {
     texts
 }
 
-/// An HTTP server that answers to the body of each request and tells what it was asked, one connection after the other.
+/// An HTTP server that answers to the body of each request and records it, one connection after the other.
 pub async fn listener(answer: impl Fn(&str) -> String + Send + 'static) -> (String, mpsc::Receiver<String>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());

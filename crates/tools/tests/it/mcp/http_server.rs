@@ -12,20 +12,21 @@ use tokio_util::task::AbortOnDropHandle;
 /// Answer to `tools/list`.
 #[derive(Clone, Default)]
 pub enum HttpList {
-    /// Its tools.
+    /// The server's tools.
     #[default]
     Sound,
-    /// Its tools and a second page, the reply of this seed.
+    /// The tools and a second page, the reply of this seed.
     AnySecondPage(u64),
-    /// Its tools and, for ever, the same cursor.
+    /// The tools with the same cursor on every page.
     SameCursor,
-    /// This error.
+    /// An error.
     Refused,
-    /// Its tools and these.
+    /// The tools and these.
     With(Value),
 }
 
-/// It serves for as long as it or a clone of it is there: a test may have tens of thousands, one after another.
+/// An HTTP server that runs until its last clone is dropped: a test may start tens of thousands, one after
+/// another.
 #[derive(Clone, Default)]
 pub struct HttpServer {
     state: Arc<Mutex<ServerState>>,
@@ -46,7 +47,7 @@ pub struct ServerState {
     /// Sessions that were begun; the last one counts, unless it is forgotten.
     pub sessions: usize,
     is_forgotten: bool,
-    /// Pages that were asked for.
+    /// Number of requested pages.
     pub pages: usize,
     /// Calls that came through to a tool.
     pub calls: Vec<String>,
@@ -79,7 +80,7 @@ impl HttpServer {
         self.state().is_forgotten = true;
     }
 
-    /// Until this holds.
+    /// Waits until the state fulfils a condition.
     pub async fn until(&self, is_so: impl Fn(&ServerState) -> bool) {
         loop {
             let changed = self.changed.notified();

@@ -1,5 +1,5 @@
-//! MCP servers as sources of tools, against a server of our own that misbehaves on request: this test binary, started
-//! again. What real servers do is in `mcp_servers.rs`.
+//! MCP servers as sources of tools, against a server of our own that misbehaves on request: this test binary,
+//! started again. Tests with real servers are in `mcp_servers.rs`.
 
 #![cfg(all(feature = "mcp", unix))]
 
@@ -23,7 +23,7 @@ use throughline_tools::mcp::{McpLimits, McpServer, PinStore, ProtocolEra};
 use throughline_tools::{AgentCallable, QuestionHandler, SourceFault};
 use throughline_wire::{CallOutcome, NotStarted, StartState, ToolOutput};
 
-/// Not a test of its own: the server, if it was started as one.
+/// Not a test in itself: the server, if it was started as one.
 #[test]
 fn fake_server_process() {
     fake::serve_if_wanted();
@@ -48,7 +48,7 @@ fn messages(faults: &[SourceFault]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_tool_of_a_server_is_a_tool_like_any_other() {
+async fn mcp_tool_is_registered_and_called_in_both_protocol_eras() {
     for era in ["legacy", "modern"] {
         let harness = McpHarness::start(fake_server(&[("ERA", era)])).await;
         harness.until(is_up).await;
@@ -73,13 +73,13 @@ async fn a_tool_of_a_server_is_a_tool_like_any_other() {
 }
 
 #[tokio::test]
-async fn which_revision_is_spoken_is_found_out_or_set() {
+async fn protocol_revision_is_negotiated_or_configured() {
     let table = [
         ("legacy", ProtocolEra::Auto, "2025-11-25"),
         ("modern", ProtocolEra::Auto, "2026-07-28"),
         ("modern", ProtocolEra::V2026_07_28, "2026-07-28"),
         ("legacy", ProtocolEra::V2025_11_25, "2025-11-25"),
-        // A server that ends at a request that it does not know is asked in the old way the next time.
+        // A server that exits on an unknown request gets the older handshake the next time.
         ("deaf", ProtocolEra::Auto, "2025-11-25"),
     ];
     for (server, era, expected) in table {
@@ -96,7 +96,7 @@ async fn which_revision_is_spoken_is_found_out_or_set() {
 }
 
 #[tokio::test]
-async fn progress_reaches_the_card_and_keeps_a_call_alive_within_its_total() {
+async fn progress_extends_the_timeout_up_to_the_total() {
     let most_of_an_hour = Duration::from_secs(50 * 60);
     let harness = McpHarness::start(McpServer {
         timeout_ms: HOUR_MS,
@@ -139,7 +139,7 @@ async fn progress_reaches_the_card_and_keeps_a_call_alive_within_its_total() {
 }
 
 #[tokio::test]
-async fn a_stop_reaches_the_server_and_what_it_says_later_reaches_nobody() {
+async fn cancel_reaches_the_server_and_late_replies_are_ignored() {
     let harness = McpHarness::start(fake_server(&[])).await;
     harness.until(is_up).await;
     let (call, cancel) = harness.prepared("hang", json!({}));
@@ -152,7 +152,7 @@ async fn a_stop_reaches_the_server_and_what_it_says_later_reaches_nobody() {
     // The server answers the cancelled call now; the next one gets its own answer.
     assert_eq!(text(&harness.call("echo", json!({"text": "next"})).await), "next");
 
-    // Nobody waits any more: an executor that is dropped tells the server, too.
+    // The caller has stopped waiting: dropping the executor notifies the server, too.
     let (call, _cancel) = harness.prepared("hang", json!({}));
     let dropped = tokio::spawn(harness.running(call));
     harness.logged_times("called: hang", 2).await;
@@ -162,7 +162,7 @@ async fn a_stop_reaches_the_server_and_what_it_says_later_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_started_again_and_its_calls_end_truthfully() {
+async fn crashed_server_restarts_and_its_calls_fail_or_are_unknown() {
     let harness = McpHarness::start(McpServer { trusted: true, ..fake_server(&[]) }).await;
     harness.until(is_up).await;
     let registry = harness.toolbox.registry();
@@ -193,7 +193,7 @@ async fn a_server_that_dies_is_started_again_and_its_calls_end_truthfully() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_started_is_a_fault_with_its_own_words_and_is_tried_again() {
+async fn failed_server_start_reports_stderr_and_is_retried() {
     let harness = McpHarness::start(fake_server(&[("FAIL_STARTS", "2")])).await;
     harness.until(is_down).await;
     let fault = &harness.toolbox.faults()[0];
@@ -210,7 +210,7 @@ async fn a_server_that_cannot_be_started_is_a_fault_with_its_own_words_and_is_tr
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_says_why_and_what_to_do() {
+async fn unreachable_server_fault_has_cause_and_remedy() {
     let program = |program: &str| McpServer { command: vec![program.into()], ..McpServer::default() };
     let env =
         |value: &str| McpServer { env: BTreeMap::from([("KEY".into(), value.into())]), ..fake_server(&[]) };
@@ -255,7 +255,7 @@ async fn what_cannot_be_reached_says_why_and_what_to_do() {
 }
 
 #[tokio::test]
-async fn other_tools_are_there_while_a_server_takes_its_time() {
+async fn slow_server_does_not_delay_other_tools() {
     let harness = McpHarness::start(fake_server(&[("ERA", "mute")])).await;
     let silent = harness.toolbox.wait_ready(Duration::from_millis(50)).await;
     assert_eq!(silent, ["mcp:fake"]);
@@ -264,7 +264,7 @@ async fn other_tools_are_there_while_a_server_takes_its_time() {
 }
 
 #[tokio::test]
-async fn a_definition_that_changes_is_off_until_somebody_has_agreed() {
+async fn changed_definition_is_disabled_until_approved() {
     let pins = PinStore::in_memory();
     let debounce = Duration::from_millis(HOUR_MS);
     let limits = McpLimits { list_debounce: debounce, ..harness::limits() };
@@ -288,7 +288,7 @@ async fn a_definition_that_changes_is_off_until_somebody_has_agreed() {
 }
 
 #[tokio::test]
-async fn pins_outlive_the_server_and_the_program() {
+async fn pins_persist_and_invalid_pin_file_disables_tools() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("pins.json");
     let harness = McpHarness::with_pins(fake_server(&[]), PinStore::in_file(&path)).await;
@@ -313,7 +313,7 @@ async fn pins_outlive_the_server_and_the_program() {
 }
 
 #[tokio::test]
-async fn garbage_and_floods_end_no_connection() {
+async fn garbage_and_oversized_replies_keep_the_connection() {
     let harness = McpHarness::start(McpServer { timeout_ms: 20_000, ..fake_server(&[]) }).await;
     harness.until(is_up).await;
     assert_eq!(text(&harness.call("garbage", json!({})).await), "after the garbage");
@@ -328,8 +328,8 @@ async fn garbage_and_floods_end_no_connection() {
 }
 
 #[tokio::test]
-async fn one_schema_that_nests_too_deep_is_one_fault_and_the_other_tools_work() {
-    // 100 nested properties are over what the SDK's parser takes, 40 are over what is taken of a definition.
+async fn too_deep_schema_is_one_fault_and_other_tools_work() {
+    // 100 nested properties exceed the limit of the SDK's parser, 40 exceed that of a definition.
     for levels in ["100", "40"] {
         let harness = McpHarness::start(fake_server(&[("DEEP_SCHEMA", levels)])).await;
         harness.until(|toolbox| has(toolbox, "fake.echo")).await;
@@ -352,7 +352,7 @@ async fn one_schema_that_nests_too_deep_is_one_fault_and_the_other_tools_work() 
 }
 
 #[tokio::test]
-async fn a_server_over_http_with_one_deep_schema_keeps_its_other_tools() {
+async fn too_deep_schema_over_http_leaves_other_tools_usable() {
     let deep = (0..100).fold(json!({}), |inner, _| json!({"type": "object", "properties": {"a": inner}}));
     let tools =
         json!([{"name": "good", "inputSchema": {"type": "object"}}, {"name": "deep", "inputSchema": deep}]);
@@ -378,7 +378,7 @@ async fn a_server_over_http_with_one_deep_schema_keeps_its_other_tools() {
 }
 
 #[tokio::test]
-async fn a_reply_counts_under_our_number_alone_and_one_that_is_too_deep_fails_its_call_at_once() {
+async fn wrong_reply_id_is_ignored_and_too_deep_reply_is_unknown() {
     let harness = McpHarness::start(McpServer { timeout_ms: 50_000, ..fake_server(&[]) }).await;
     harness.until(is_up).await;
     assert_eq!(text(&harness.call("wrong_id", json!({})).await), "for a number");
@@ -392,7 +392,7 @@ async fn a_reply_counts_under_our_number_alone_and_one_that_is_too_deep_fails_it
 }
 
 #[tokio::test]
-async fn a_program_sees_only_what_it_may() {
+async fn server_environment_is_filtered() {
     let mut settings = fake_server(&[("GIVEN", "$OF_OURS")]);
     settings.env_allow = vec!["ALLOWED".into()];
     let harness = McpHarness::start(settings).await;
@@ -409,7 +409,7 @@ async fn a_program_sees_only_what_it_may() {
 }
 
 #[tokio::test]
-async fn what_a_server_was_given_in_secret_is_told_to_nobody() {
+async fn server_secrets_are_redacted_in_output_and_progress() {
     let harness = McpHarness::start(fake_server(&[("GIVEN", "$OF_OURS")])).await;
     harness.until(is_up).await;
     let (outcome, progress) = harness.call_with_progress("leak", json!({})).await;
@@ -420,7 +420,7 @@ async fn what_a_server_was_given_in_secret_is_told_to_nobody() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_server_survives_its_end() {
+async fn server_child_processes_end_on_stop() {
     let harness = McpHarness::start(fake_server(&[])).await;
     harness.until(is_up).await;
     let ids: Vec<u32> = serde_json::from_str(&text(&harness.call("fork", json!({})).await)).unwrap();
@@ -433,7 +433,7 @@ async fn nothing_of_a_server_survives_its_end() {
 }
 
 #[tokio::test]
-async fn what_a_server_says_is_data() {
+async fn hostile_server_texts_stay_data() {
     for hostile in harness::hostile_texts() {
         let harness = McpHarness::start(fake_server(&[("DESCRIPTION", &hostile)])).await;
         harness.until(is_up).await;
@@ -451,7 +451,7 @@ async fn what_a_server_says_is_data() {
 }
 
 #[tokio::test]
-async fn an_output_that_breaks_its_own_schema_is_used_and_complained_about() {
+async fn output_violating_its_schema_is_used_and_reported() {
     let harness = McpHarness::start(fake_server(&[])).await;
     harness.until(is_up).await;
     let CallOutcome::Done(output) = harness.call("measure", json!({"degrees": "22"})).await else { panic!() };
@@ -465,7 +465,7 @@ async fn an_output_that_breaks_its_own_schema_is_used_and_complained_about() {
 }
 
 #[tokio::test]
-async fn tools_that_run_as_tasks_only_are_not_offered() {
+async fn task_only_tools_are_not_offered() {
     let harness = McpHarness::start(fake_server(&[])).await;
     harness.until(is_up).await;
     assert!(!has(&harness.toolbox, "fake.research"));
@@ -474,7 +474,7 @@ async fn tools_that_run_as_tasks_only_are_not_offered() {
 
 /// The public suite measures it by the clock, of which `mcp_servers.rs` takes no notice.
 #[tokio::test]
-async fn a_stream_that_is_closed_is_asked_for_again_after_the_pause_that_the_server_names_and_no_sooner() {
+async fn closed_stream_reconnects_only_after_the_retry_delay() {
     let (server, address) = PausingServer::start().await;
     let url = Some(format!("http://{address}/mcp"));
     let (timeout_ms, total_timeout_ms) = (5 * HOUR_MS, 5 * HOUR_MS);
@@ -504,7 +504,7 @@ async fn a_stream_that_is_closed_is_asked_for_again_after_the_pause_that_the_ser
 }
 
 #[tokio::test]
-async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile() {
+async fn server_question_reaches_the_user_and_pauses_timeouts() {
     let limits = McpServer { timeout_ms: HOUR_MS / 12, total_timeout_ms: HOUR_MS / 6, ..fake_server(&[]) };
     let harness = McpHarness::start(limits).await;
     harness.until(is_up).await;
@@ -525,7 +525,7 @@ async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile
     });
     let asking = tokio::spawn(harness.running(call));
     soon(asked.notified()).await;
-    // Longer than the call may be silent, or last: the person thinks, and other calls go on.
+    // Longer than the call may be silent, or last: the person thinks, and other calls continue.
     pass(Duration::from_millis(HOUR_MS / 3)).await;
     assert_eq!(text(&harness.call("echo", json!({"text": "meanwhile"})).await), "meanwhile");
     answered.send(ToolAnswer::Accept { content: Some(json!({"color": "red"})) }).unwrap();
@@ -533,14 +533,14 @@ async fn a_question_of_a_server_reaches_a_person_and_time_stands_still_meanwhile
     let content = json!({"color": "red", "shade": "dark"});
     assert_eq!(received, json!({"action": "accept", "content": content}), "with the form's own default");
 
-    // Nobody there: declined, and the call goes on.
+    // No person: declined, and the call continues.
     let received: Value = serde_json::from_str(&text(&harness.call("ask", json!({})).await)).unwrap();
     assert_eq!(received, json!({"action": "decline"}));
     harness.stop().await;
 }
 
 #[tokio::test]
-async fn a_server_of_the_newer_revision_asks_by_answering_that_it_needs_to_know() {
+async fn modern_server_elicits_by_an_input_required_result() {
     let harness = McpHarness::start(fake_server(&[("ERA", "modern")])).await;
     harness.until(is_up).await;
     for (answer, action) in
@@ -580,7 +580,7 @@ async fn secrets_do_not_follow_a_redirect_to_another_origin() {
 }
 
 #[tokio::test]
-async fn values_that_are_no_object_are_no_arguments() {
+async fn non_object_arguments_are_refused() {
     // The registry checks before anything is sent; a server never sees what is not an object.
     let harness = McpHarness::start(fake_server(&[])).await;
     harness.until(is_up).await;

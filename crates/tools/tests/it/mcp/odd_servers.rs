@@ -48,12 +48,12 @@ async fn costs_itself_alone(harness: &McpHarness, reply: &AnyReply, arguments: V
 }
 
 #[tokio::test]
-async fn no_reply_of_a_program_costs_more_than_its_own_call() {
+async fn malformed_stdio_reply_affects_only_its_call() {
     let harness = McpHarness::start(fake_server(&[])).await;
     harness.until(is_up).await;
     for seed in 0..replies() {
         let reply = any_reply(seed, ReplyKind::Call);
-        // What is no reply is passed over, and the one after it counts.
+        // An invalid reply is ignored, and the one after it counts.
         let outcome = costs_itself_alone(&harness, &reply, json!({"line": reply.line, "then": true})).await;
         let is_ignored = matches!(&outcome, CallOutcome::Done(output) if output.text == "afterwards");
         assert!(!(reply.names_its_call && is_ignored), "seed {seed} is ignored: {:.2000}", reply.line);
@@ -63,7 +63,7 @@ async fn no_reply_of_a_program_costs_more_than_its_own_call() {
 }
 
 #[tokio::test]
-async fn no_reply_over_http_costs_more_than_its_own_call() {
+async fn malformed_http_reply_affects_only_its_call() {
     let server = HttpServer::start().await;
     let harness = http_harness(&server, 50_000).await;
     for seed in 0..replies() {
@@ -76,7 +76,7 @@ async fn no_reply_over_http_costs_more_than_its_own_call() {
 }
 
 #[tokio::test]
-async fn no_page_of_a_list_costs_more_than_itself() {
+async fn malformed_http_list_page_affects_only_itself() {
     let server = HttpServer::start().await;
     let harness = http_harness(&server, 50_000).await;
     for seed in 0..replies() {
@@ -98,7 +98,7 @@ async fn no_page_of_a_list_costs_more_than_itself() {
 }
 
 #[tokio::test]
-async fn a_handshake_that_is_none_is_a_fault_in_our_words() {
+async fn invalid_handshake_result_is_a_bounded_fault() {
     let long = "x".repeat(100_000);
     for (result, expected) in [
         (json!(7), "names no revision of the protocol: 7; tried again"),
@@ -119,9 +119,9 @@ async fn a_handshake_that_is_none_is_a_fault_in_our_words() {
     }
 }
 
-/// Over HTTP; the older handshake by itself, and after the probe, which gets the same answer.
+/// Over HTTP; the older handshake alone, and after the probe, which gets the same answer.
 #[tokio::test]
-async fn a_handshake_that_is_refused_or_not_answered_shows_what_came_instead() {
+async fn refused_or_missing_handshake_fault_shows_the_reply() {
     let refusal = |message: &str, data: Value| {
         let error = json!({"code": -32_602, "message": message, "data": data});
         json!({"jsonrpc": "2.0", "error": error})
@@ -178,7 +178,7 @@ async fn a_handshake_that_is_refused_or_not_answered_shows_what_came_instead() {
 }
 
 #[tokio::test]
-async fn a_page_or_a_redirect_in_place_of_a_handshake_is_a_fault_that_names_it() {
+async fn html_or_redirect_as_handshake_is_a_named_fault() {
     let page = "content-type: text/html\r\ncontent-length: 6\r\n\r\n<html>".to_owned();
     let far = format!("location: https://example.org/{}\r\ncontent-length: 0\r\n\r\n", "long/".repeat(100));
     for (status, rest, expected) in [
@@ -196,7 +196,7 @@ async fn a_page_or_a_redirect_in_place_of_a_handshake_is_a_fault_that_names_it()
 }
 
 #[tokio::test]
-async fn one_odd_definition_is_one_fault_and_the_other_tools_work() {
+async fn malformed_definition_is_one_fault_and_other_tools_work() {
     let odd = json!([
         {"name": "no_schema"},
         {"name": "null_schema", "inputSchema": null},
@@ -229,7 +229,7 @@ async fn one_odd_definition_is_one_fault_and_the_other_tools_work() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_does_not_advance_ends_the_list() {
+async fn repeated_cursor_ends_the_tool_list() {
     let server = HttpServer::start().await;
     server.state().list = HttpList::SameCursor;
     let harness = http_harness(&server, 50_000).await;
@@ -245,7 +245,7 @@ async fn a_cursor_that_does_not_advance_ends_the_list() {
 }
 
 #[tokio::test]
-async fn a_list_that_is_refused_later_takes_no_tool_away() {
+async fn refused_list_update_leaves_known_tools() {
     let server = HttpServer::start().await;
     let harness = http_harness(&server, 50_000).await;
     server.state().list = HttpList::Refused;
@@ -261,7 +261,7 @@ async fn a_list_that_is_refused_later_takes_no_tool_away() {
 }
 
 #[tokio::test]
-async fn a_reply_that_strict_parsers_refuse_is_read_or_ends_its_call_at_once() {
+async fn invalid_json_reply_is_repaired_or_ends_its_call_at_once() {
     let reply = |result: &str| format!(r#"{{"jsonrpc":"2.0","id":@ID@,"result":{result}}}"#);
     let table = [
         (reply(r#"{"content":[{"type":"text","text":"caf@SURROGATE@.txt"}]}"#), Ok("caf\u{fffd}.txt")),
@@ -317,7 +317,7 @@ async fn a_reply_that_strict_parsers_refuse_is_read_or_ends_its_call_at_once() {
 }
 
 #[tokio::test]
-async fn an_answer_over_http_that_is_none_ends_its_call_at_once() {
+async fn invalid_http_answer_ends_its_call_at_once() {
     let server = HttpServer::start().await;
     let harness = http_harness(&server, HOUR_MS).await;
     for (kind, line, expected) in [
@@ -338,16 +338,16 @@ async fn an_answer_over_http_that_is_none_ends_its_call_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_over_http_that_was_restarted_is_initialized_again() {
+async fn restarted_http_server_is_reinitialized() {
     let server = HttpServer::start().await;
     let harness = http_harness(&server, HOUR_MS).await;
-    // Between calls: the next one is sent again in the new session, and nobody has acted on it before.
+    // Between calls: the next one is sent again in the new session, since the server has not acted on it.
     server.forget_session();
     echoes(&harness, "a restart between calls").await;
     assert_eq!(server.state().sessions, 2);
     assert_eq!(server.state().calls, ["echo"]);
 
-    // In a call: the server has forgotten it, so it ends as soon as that is known, and nobody knows what it did.
+    // During a call: the server has lost it, so it ends as soon as that is known, with an unknown outcome.
     let (call, _) = harness.prepared("hang", json!({}));
     let running = tokio::spawn(harness.running(call));
     soon(server.until(|state| state.calls.contains(&"hang".to_owned()))).await;
@@ -362,7 +362,7 @@ async fn a_server_over_http_that_was_restarted_is_initialized_again() {
 }
 
 #[tokio::test]
-async fn a_call_that_was_cancelled_or_whose_time_was_up_leaves_its_server_usable() {
+async fn cancelled_and_timed_out_calls_leave_the_server_usable() {
     let program = McpHarness::start(McpServer {
         timeout_ms: HOUR_MS,
         total_timeout_ms: 2 * HOUR_MS,
@@ -406,7 +406,7 @@ async fn a_call_that_was_cancelled_or_whose_time_was_up_leaves_its_server_usable
 }
 
 #[tokio::test]
-async fn structured_content_beside_a_summary_reaches_the_model_once() {
+async fn structured_content_with_a_summary_reaches_the_model_once() {
     let harness = McpHarness::start(fake_server(&[])).await;
     harness.until(is_up).await;
     let orders = json!({"orders": [{"id": "ORD-7002"}]});

@@ -1,4 +1,4 @@
-//! A server over HTTP that closes the stream of a call and says when it may be asked again.
+//! A server over HTTP that closes the stream of a call and announces when to reconnect.
 
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// `retry`, in milliseconds.
+/// Value of `retry`, in milliseconds.
 pub const PAUSE_MS: u64 = 60 * 60 * 1_000;
 
 #[derive(Clone, Default)]

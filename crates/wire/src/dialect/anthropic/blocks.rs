@@ -24,15 +24,15 @@ pub(super) enum ContentBlockKind {
     Text { text: TextFragments, citations: Vec<Value> },
     /// Reasoning with the signature that proves it.
     Thinking { text: TextFragments, signature: TextFragments },
-    /// A call for us. `start_input` is the non-empty input of the start event, used if no delta follows (N2).
+    /// A call for us. `start_input` is the non-empty input of the start event, used if no delta follows.
     Call { slot: CallSlot, start_input: Option<String>, input: TextFragments },
-    /// A tool that the provider runs; its input shares the delta type of calls and must not reach them (N4).
+    /// A tool that the provider runs; its input shares the delta type of calls and must not reach them.
     Hosted { input: TextFragments, reported: bool },
     /// A summary of earlier context, for the provider only.
     Compaction { content: TextFragments },
     /// Complete as it started: results of hosted tools, redacted thinking.
     Complete,
-    /// Of a kind that we do not know, with deltas of its own.
+    /// An unknown kind, with its own deltas.
     Unknown,
 }
 
@@ -46,7 +46,7 @@ impl ContentBlockKind {
     pub(super) fn hosted() -> Self {
         ContentBlockKind::Hosted { input: TextFragments::default(), reported: false }
     }
-    /// Are these two blocks of one kind?
+    /// True if both blocks are of the same kind.
     fn is_same_kind(&self, other: &ContentBlockKind) -> bool {
         std::mem::discriminant(self) == std::mem::discriminant(other)
     }
@@ -69,7 +69,7 @@ impl ContentBlocks {
         self.list.len() as u64
     }
 
-    /// A block opens: from now on `index` means it, whatever it meant before (N9).
+    /// Opens a block: from now on `index` means this one.
     pub(super) fn open(&mut self, index: u64, head: Map<String, Value>, kind: ContentBlockKind) -> usize {
         let at = self.list.len();
         self.list.push(ContentBlock { head, kind, closed: false });
@@ -127,7 +127,7 @@ impl ContentBlocks {
         (0..self.list.len()).filter(|at| !self.list[*at].closed).collect()
     }
 
-    /// The content array to send back. `cut`: the reply did not end by itself, so requests that will never be
+    /// Content array to send back. `cut`: the reply did not end normally, so calls that will never be
     /// answered are left out.
     pub(super) fn into_content(self, cut: bool) -> Vec<Value> {
         let answered_ids: BTreeSet<String> = self

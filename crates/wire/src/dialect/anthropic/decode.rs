@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Decodes one reply. A hosted tool is reported twice under its id: what it was asked, then what it answered.
+/// Decodes one reply. A hosted tool is reported twice under its id: with its input, then with its result.
 #[derive(Default)]
 pub(crate) struct AnthropicDecoder {
     /// Id of the message; empty if it had none, `None` before the first `message_start`.
@@ -273,7 +273,7 @@ impl AnthropicDecoder {
         }
     }
 
-    /// The upstream says that a block is complete.
+    /// The upstream reports a block as complete.
     fn close_block(&mut self, at: usize, step: &mut StepWriter<'_>) {
         if std::mem::replace(&mut self.blocks.get(at).closed, true) {
             return;
@@ -284,7 +284,7 @@ impl AnthropicDecoder {
         }
     }
 
-    /// No more deltas for a block, with or without a stop event (quirk N9).
+    /// No more deltas for a block, with or without a stop event.
     fn finish_block(&mut self, at: usize, step: &mut StepWriter<'_>) {
         let block = self.blocks.get(at);
         if let ContentBlockKind::Call { slot, start_input, input } = &mut block.kind
@@ -313,7 +313,7 @@ impl AnthropicDecoder {
     }
 }
 
-/// `type` of the payload, else the `event:` line, else what its members show (quirk N7).
+/// `type` of the payload, else the `event:` line, else what its members show.
 fn event_type<'a>(frame: &PayloadFrame<'a>) -> Cow<'a, str> {
     let json = frame.json;
     if let Some(name) = json.nonempty("type") {
@@ -358,7 +358,7 @@ fn index_of(json: &JsonRef<'_>) -> Option<u64> {
     json.get("index").and_then(JsonRef::as_u64)
 }
 
-/// The text of an `input` that says something: `{}` is the placeholder that deltas follow.
+/// Text of a non-empty `input`: `{}` is the placeholder that deltas follow.
 fn input_text(input: &JsonRef<'_>) -> Option<String> {
     match input.as_str() {
         Some(text) => Some(text.into_owned()),
@@ -368,8 +368,8 @@ fn input_text(input: &JsonRef<'_>) -> Option<String> {
     .filter(|text| !text.is_empty())
 }
 
-/// Tokens, absolute in every event that has them; the last ones count (quirk N10). `input_tokens` is without what was read from
-/// a cache or written to it, as the upstream counts.
+/// Reads token counts, which are absolute in every event; the last ones count. `input_tokens` excludes tokens
+/// read from a cache or written to it, as the upstream counts.
 fn read_usage(json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     let Some(usage) = json.get("usage") else { return };
     let tokens = |keys: &[&str]| usage.path(keys).and_then(JsonRef::as_u64);
@@ -382,7 +382,7 @@ fn read_usage(json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     });
 }
 
-/// `platform.claude.com/docs/en/build-with-claude/handling-stop-reasons`.
+/// Finish reason by `platform.claude.com/docs/en/build-with-claude/handling-stop-reasons`.
 fn finish_reason(reason: &str) -> FinishReason {
     match reason {
         "end_turn" | "stop_sequence" => FinishReason::Stop,

@@ -1,4 +1,4 @@
-//! Request to JSON.
+//! Request to JSON, in Anthropic's format.
 
 use super::echo;
 use super::thinking::{TurnThinking, is_thought};
@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 
 /// The version of the API that all of this is written for.
 const API_VERSION: &str = "2023-06-01";
-/// Asked for where code may be run; where it is no beta any more, it changes nothing.
+/// Beta that code execution needs; where it is generally available, the header has no effect.
 const CODE_EXECUTION_BETA: &str = "code-execution-2025-08-25";
 /// Most tokens to generate if the request does not say: the field is mandatory. A thinking budget comes on top.
 const MAX_TOKENS_DEFAULT: u64 = 4096;
@@ -118,7 +118,7 @@ fn tools(
     if !may_call && !profile.tool_choice_none && called_tool_names(request).next().is_none() {
         return;
     }
-    // Names must be unique: the provider's own tool is the one that was asked for by name.
+    // Names must be unique: the provider's own tool is the one that was requested by name.
     let is_free = |name: &str| !hosted.iter().any(|hosted| hosted.name() == name);
     let mut tools: Vec<Value> = hosted.iter().copied().map(hosted_tool).collect();
     if offered.is_empty() {
@@ -232,8 +232,8 @@ impl<'a> ConversationEncoder<'a> {
         self.last_turn = Some((last, self.messages[last].1.len() - 1));
     }
 
-    /// Where a cache may end besides tools and prompt: after the user's last message, which the next turn begins with, and after
-    /// the last step, which the next one begins with. With those two that is four, and no more are taken
+    /// Marks cache points besides tools and prompt: after the user's last message, with which the next turn
+    /// begins, and after the last step, with which the next step begins. Together these are four, the maximum
     /// (<https://platform.claude.com/docs/en/build-with-claude/prompt-caching>).
     fn mark_cache_points(&mut self) {
         let turn = self.last_turn;
@@ -317,7 +317,7 @@ impl<'a> ConversationEncoder<'a> {
                 None => text = format!("{text}\n{}", media.note()),
             }
         }
-        // "all content must be type `text` if `is_error` is true" (HTTP 400): the text says that it failed.
+        // "all content must be type `text` if `is_error` is true" (HTTP 400): the text reports the failure.
         let has_pictures = !blocks.is_empty();
         let content = if blocks.is_empty() {
             Value::from(text)

@@ -1,4 +1,5 @@
-//! Thinking in the turn that a request goes on with: whether it can be asked for, and whether its thoughts go back.
+//! Thinking in the turn that a request continues: if it can be requested, and if earlier reasoning is sent
+//! back.
 
 use crate::dialect::settings;
 use crate::profile::UpstreamProfile;
@@ -7,17 +8,18 @@ use serde_json::Value;
 
 /// The setting `thinking`, as it is sent with a conversation.
 pub(super) struct TurnThinking {
-    /// It is asked for, and cannot be sent with these messages.
+    /// True if thinking is requested, but cannot be sent with these messages.
     pub is_left_out: bool,
     /// Tokens for thinking in this request.
     pub budget: u64,
 }
 
 impl TurnThinking {
-    /// Finds out, and takes the thoughts out of the messages where the model does not think. "When thinking is disabled, an
-    /// `assistant` message in the final position cannot contain `thinking`" (HTTP 400; tailcallhq/forgecode#1853): that is every
-    /// message of the model behind the user's last question. Older thoughts are ignored, and left out as well: once left out, a
-    /// thought stays so, for the sake of a cache.
+    /// Decides, and removes reasoning from the messages where the model does not think. "When thinking is
+    /// disabled, an `assistant` message in the final position cannot contain `thinking`" (HTTP 400;
+    /// tailcallhq/forgecode#1853): that is every message of the model after the user's last question. Older
+    /// reasoning is ignored by the model, and left out as well: once left out, it stays so, for the sake of a
+    /// cache.
     pub(super) fn adapt(request: &ModelRequest, profile: &UpstreamProfile, messages: &mut [Value]) -> Self {
         let setting = settings::thinking(request, profile);
         let turn = turn_of(messages);
@@ -48,10 +50,11 @@ fn turn_of(messages: &[Value]) -> &[Value] {
     &messages[start..]
 }
 
-/// True if the first call of the turn is sent without the thinking in front of it, because another model made it or because nobody
-/// thought: "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final `assistant`
-/// message must start with a thinking block" (HTTP 400; anthropics/claude-code#20717). Later calls of a turn usually have none in
-/// front of them, and the thought at its beginning cannot be sent without `thinking` (BerriAI/litellm#18926).
+/// True if the first call of the turn has no thinking block before it, because another model made it or
+/// because the model did not think: "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When
+/// `thinking` is enabled, a final `assistant` message must start with a thinking block" (HTTP 400;
+/// anthropics/claude-code#20717). Later calls of a turn usually have none before them, and the block at its
+/// beginning cannot be sent without `thinking` (BerriAI/litellm#18926).
 fn lacks_own_thinking(turn: &[Value]) -> bool {
     turn.iter()
         .find(|message| message["role"] == "assistant")
@@ -113,7 +116,7 @@ mod tests {
         [&[QUESTION], &["text", "tool_use"], &[RESULT], &["tool_use"], &[RESULT]];
 
     #[test]
-    fn thoughts_of_the_turn_go_back_only_where_the_model_may_think() {
+    fn thinking_blocks_are_sent_only_if_thinking_is_allowed() {
         let (enabled, adaptive) =
             (json!({"type": "enabled", "budget_tokens": 2000}), json!({"type": "adaptive"}));
         check(enabled, false, &THOUGHT, true, 2000, &THOUGHT);
@@ -124,14 +127,14 @@ mod tests {
     }
 
     #[test]
-    fn older_thoughts_go_and_stay_with_those_of_the_turn() {
+    fn older_thinking_follows_that_of_the_turn() {
         let later = |turn: &[&'static [&'static str]]| [turn, &[&["text"]], turn].concat();
         check(json!({"type": "disabled"}), true, &later(&THOUGHT), true, 0, &later(&NO_THOUGHT));
         check(json!({"type": "adaptive"}), true, &later(&THOUGHT), true, 0, &later(&THOUGHT));
     }
 
     #[test]
-    fn a_budget_is_left_out_where_the_turn_began_without_a_thought() {
+    fn thinking_budget_is_omitted_if_turn_began_without_thinking() {
         let enabled = json!({"type": "enabled", "budget_tokens": 2000});
         check(enabled.clone(), true, &NO_THOUGHT, false, 0, &NO_THOUGHT);
         let began_without: [&[&str]; 5] =
@@ -140,7 +143,7 @@ mod tests {
         check(enabled.clone(), false, &began_without, false, 0, &sent);
         check(enabled.clone(), true, &began_without, false, 0, &began_without);
         check(json!({"type": "adaptive"}), true, &began_without, true, 0, &began_without);
-        // Behind results the model does not think again.
+        // After results the model does not think again.
         let began_with: [&[&str]; 5] =
             [&[QUESTION], &["thinking", "tool_use"], &[RESULT], &["tool_use"], &[RESULT]];
         check(enabled, true, &began_with, true, 2000, &began_with);

@@ -14,7 +14,7 @@ use crate::vocabulary::{CallKind, FinishReason, HostedTool, Media, ProblemKind, 
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// Decodes one reply. A hosted tool is reported twice under its id: what it was asked, then what it answered.
+/// Decodes one reply. A hosted tool is reported twice under its id: with its input, then with its result.
 #[derive(Default)]
 pub(crate) struct ConverseDecoder {
     blocks: ConverseBlocks,
@@ -239,7 +239,7 @@ impl ConverseDecoder {
     }
 }
 
-/// The upstream says that a block is complete.
+/// The upstream reports a block as complete.
 fn close_block(
     block: &mut ConverseBlock,
     names: &BTreeMap<String, String>,

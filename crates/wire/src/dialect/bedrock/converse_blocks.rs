@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// One content block with what its deltas have added.
 #[derive(Debug)]
 pub(super) enum ConverseBlock {
-    /// Visible text with its sources. No event opens it (quirk B2).
+    /// Visible text with its sources. No event opens it.
     Text { text: TextFragments, citations: Vec<Value> },
     /// Reasoning with its signature.
     Reasoning { text: TextFragments, signature: TextFragments },
@@ -70,7 +70,7 @@ impl ConverseBlock {
     }
 }
 
-/// The joined text as a JSON object, empty if it is none.
+/// The joined text as a JSON object, empty if it is not one.
 pub(super) fn object_of(text: TextFragments) -> Value {
     let text = text.into_string();
     JsonRef::parse(&text).ok().filter(JsonRef::is_object).map_or_else(|| json!({}), |json| json.to_value())

@@ -1,7 +1,7 @@
 //! Requests to JSON: `Converse` in its own form, and Anthropic's body as `InvokeModel` takes it.
 //!
-//! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html`. The signature, or the
-//! bearer token, is for whoever sends it.
+//! Format: `docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html`. The sender adds
+//! the signature or the bearer token.
 
 use crate::dialect::call_ids::{CallIdForm, CallIds};
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, anthropic, call_name, extra};
@@ -43,7 +43,7 @@ pub(crate) fn encode_anthropic(
     EncodedRequest { path: path(&request.model, method), headers: Vec::new(), ..encoded }
 }
 
-/// `Converse` or `ConverseStream`.
+/// Encodes a request for `Converse` or `ConverseStream`.
 pub(crate) fn encode_converse(
     request: &ModelRequest,
     offered: &[ToolDefinition],

@@ -29,7 +29,7 @@ fn failure(kind: &str, json: &JsonRef<'_>) -> UpstreamError {
     }
 }
 
-/// The same for a frame.
+/// The error in a frame.
 fn exception(frame: &PayloadFrame<'_>) -> UpstreamError {
     failure(frame.event, frame.json)
 }

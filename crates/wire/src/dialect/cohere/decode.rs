@@ -1,7 +1,7 @@
 //! Stream and body to [`StepWriter`].
 //!
-//! Format: `docs.cohere.com/v2/docs/streaming`. A tool plan is what the model means to do, so it is thinking and never
-//! answer text (quirk H1).
+//! Format: `docs.cohere.com/v2/docs/streaming`. A tool plan describes the model's intention, so it is
+//! thinking and never answer text.
 
 use crate::assemble::CallHead;
 use crate::dialect::pending_seals::PendingSeals;
@@ -101,7 +101,7 @@ impl CohereDecoder {
         step.slot_of_block(json.get("index").and_then(JsonRef::as_u64).unwrap_or(last))
     }
 
-    /// A fragment whose number is no call's (T19). If no call can be meant, one without a name shows it (T16).
+    /// A fragment whose number is no call's. If no call can be meant, one without a name shows it.
     fn stray(&mut self, json: &JsonRef<'_>, call: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let fragment = call.path(&["function", "arguments"]);
         let Some(fragment) = fragment.filter(|fragment| fragment.string_body() != Some("")) else { return };
@@ -151,7 +151,7 @@ fn read_message_end(json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     if let Some(usage) = json.get("usage") {
         let tokens = |keys: &[&str]| usage.path(keys).and_then(JsonRef::as_u64);
         step.usage(Usage {
-            // `billed_units` leaves out what the service adds to the prompt.
+            // `billed_units` excludes what the service adds to the prompt.
             input_tokens: tokens(&["tokens", "input_tokens"])
                 .or_else(|| tokens(&["billed_units", "input_tokens"])),
             output_tokens: tokens(&["tokens", "output_tokens"])

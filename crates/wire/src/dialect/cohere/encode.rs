@@ -1,7 +1,7 @@
-//! Request to JSON.
+//! Request to JSON, in Cohere's format.
 //!
-//! Format: `docs.cohere.com/v2/reference/chat`. A plan goes back beside the calls that it led to; a result is a text that
-//! names its call.
+//! Format: `docs.cohere.com/v2/reference/chat`. A plan is sent back with the calls that it led to; a result
+//! is a text that names its call.
 
 use crate::dialect::call_ids::{CallIdForm, CallIds};
 use crate::dialect::{EncodedRequest, TransferMode, call_name, extra};

@@ -1,6 +1,6 @@
 //! Chunks of `generateContent` to [`StepWriter`].
 //!
-//! There is no end marker: a finish reason makes the step complete, but text may follow the first one (F3), so the
+//! There is no end marker: a finish reason makes the step complete, but text may follow the first one, so the
 //! bytes are read to their end. Calls come whole, or as values for JSON paths ([`partial_arguments`](super::partial_arguments)).
 
 use super::partial_arguments::PartialArguments;
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
-/// The key of a part that must come back where it was (R5).
+/// The key of a part that must come back where it was.
 const SIGNATURE: &str = "thoughtSignature";
 
 #[derive(Default)]
@@ -27,7 +27,7 @@ pub(crate) struct GeminiDecoder {
 struct CandidateState {
     /// The parts so far, neighboring texts joined.
     parts: Vec<Value>,
-    /// Something among `parts` cannot be rebuilt from text and calls.
+    /// True if `parts` has content that cannot be rebuilt from text and calls.
     echo_needed: bool,
     /// Number of calls opened so far.
     calls: u64,
@@ -42,7 +42,7 @@ struct CandidateState {
 
 struct PartialCall {
     slot: CallSlot,
-    /// Its position in `CandidateState::parts`.
+    /// Index in `CandidateState::parts`.
     part: usize,
     arguments: PartialArguments,
 }
@@ -127,7 +127,7 @@ impl GeminiDecoder {
             return;
         }
         let generated = answer.is_some() || thoughts.is_some();
-        // What was generated includes the thoughts, which Gemini counts beside the answer.
+        // Output tokens include reasoning tokens, which Gemini counts separately.
         let output_tokens = (generated || !self.output_tokens_seen)
             .then(|| answer.unwrap_or(0).saturating_add(thoughts.unwrap_or(0)));
         self.output_tokens_seen |= generated;
@@ -152,7 +152,7 @@ impl CandidateState {
         if let Some(raw) = candidate.get("finishReason").and_then(reason_text)
             && let Some(reason) = finish_reason(&raw)
         {
-            // Without a terminator of its own a call ends with the reply, unless the reply was cut.
+            // A call without its own terminator ends with the reply, unless the reply was cut.
             if reason == FinishReason::Stop {
                 self.close_partial(step);
             }
@@ -360,7 +360,7 @@ impl CandidateState {
     // --- the rest ---
 
     fn sources(&mut self, candidate: &JsonRef<'_>, step: &mut StepWriter<'_>) {
-        // Lists grow from chunk to chunk and repeat what they said.
+        // Lists grow from chunk to chunk and repeat earlier entries.
         let lists = [
             candidate.path(&["groundingMetadata", "groundingChunks"]),
             candidate.path(&["citationMetadata", "citationSources"]),
@@ -397,7 +397,7 @@ fn tool_type(tool: &JsonRef<'_>) -> String {
     tool.nonempty("toolType").map_or_else(|| "tool".to_owned(), |name| name.to_lowercase())
 }
 
-/// A reason is a name, or its number in the protocol's enumeration (G5).
+/// A reason is a name, or its number in the protocol's enumeration.
 fn reason_text<'a>(reason: &JsonRef<'a>) -> Option<Cow<'a, str>> {
     if reason.is_number() {
         return Some(Cow::Borrowed(reason.raw()));
@@ -405,7 +405,7 @@ fn reason_text<'a>(reason: &JsonRef<'a>) -> Option<Cow<'a, str>> {
     reason.as_str().filter(|text| !text.is_empty())
 }
 
-/// `FinishReason` of the API, by name and number; an unspecified one is none.
+/// `FinishReason` of the API, by name and number; `None` for an unspecified one.
 fn finish_reason(raw: &str) -> Option<FinishReason> {
     Some(match raw {
         "0" | "FINISH_REASON_UNSPECIFIED" => return None,

@@ -14,7 +14,7 @@ use crate::vocabulary::{
 use serde_json::{Map, Value, json};
 use std::borrow::Cow;
 
-/// Stands for the signature of a call that this model did not write.
+/// Placeholder for the signature of a call that this model did not write.
 const SIGNATURE_PLACEHOLDER: &str = "skip_thought_signature_validator";
 
 /// Member of the state of a step that a client has sent: signatures by the call's id.
@@ -151,8 +151,9 @@ enum ModelGeneration {
 }
 
 impl ModelGeneration {
-    /// By the name, since nothing else tells. Only names of the first two generations and of the open models are known for
-    /// certain, so a name without a number (`gemini-flash-latest`, that of a deployment) is a later one.
+    /// Generation by the model's name, since no other field has it. Only names of the first two generations
+    /// and of the open models are known for certain, so a name without a number (`gemini-flash-latest`, that
+    /// of a deployment) counts as a later one.
     fn of(model: &str) -> Self {
         let name = model.rsplit('/').next().unwrap_or(model);
         let Some((_, rest)) = name.split_once("gemini-") else {
@@ -236,7 +237,8 @@ impl HistoryEncoder<'_> {
         calls.next().is_none().then_some(parts)
     }
 
-    /// A step of another model: its text and its calls, without its thoughts. Signatures are those that a client has brought.
+    /// A step of another model: its text and its calls, without its reasoning. Signatures are those that a
+    /// client has sent.
     fn rebuild(&self, step: &ClosedStep) -> Vec<Value> {
         let signatures = self.own_state(step).and_then(|state| state.get(CLIENT_SIGNATURES));
         let mut parts = Vec::new();

@@ -1,4 +1,4 @@
-//! Function arguments that come as values for JSON paths (`partialArgs`, quirk G3), as JSON text that grows.
+//! Function arguments that come as values for JSON paths (`partialArgs`), as JSON text that grows.
 //!
 //! The text is written while the paths arrive, so a call that is cut has a text that is cut: a value made whole at
 //! any moment would turn half a call into a complete one.
@@ -26,7 +26,8 @@ pub(super) struct PartialArguments {
     /// The value at `last_path` is a string whose quote has not been closed.
     string_is_open: bool,
     started: bool,
-    /// The paths did not come in the order of the text, so the text is void and the value stands.
+    /// True if the paths did not come in the order of the text: then the text is void and only the value
+    /// counts.
     out_of_order: bool,
     /// A path or a value could not be understood: the call is unusable.
     is_unusable: bool,
@@ -37,7 +38,7 @@ pub(super) struct PartialArguments {
 pub(super) struct UnsupportedEntry;
 
 impl PartialArguments {
-    /// Takes one entry of `partialArgs`; what is to be appended to the text goes to `out`.
+    /// Applies one entry of `partialArgs`; the text to append goes to `out`.
     pub(super) fn apply(&mut self, entry: &JsonRef<'_>, out: &mut String) -> Result<(), UnsupportedEntry> {
         let result = self.try_apply(entry, out);
         if result.is_err() {
@@ -67,7 +68,7 @@ impl PartialArguments {
         }
     }
 
-    /// The call is complete: what is still to be appended.
+    /// Completes the call; the remaining text goes to `out`.
     pub(super) fn close(&mut self, out: &mut String) {
         if self.is_unusable {
             return;
@@ -77,7 +78,7 @@ impl PartialArguments {
         out.push('}');
     }
 
-    /// The whole text, if what was appended is not it.
+    /// The whole text, if it differs from the appended one.
     pub(super) fn rewritten_text(&self) -> Option<String> {
         (self.out_of_order && !self.is_unusable).then(|| self.to_value().to_string())
     }
@@ -100,7 +101,7 @@ impl PartialArguments {
             self.string_is_open = true;
             self.last_path = path;
         } else if !self.string_is_open {
-            // The string goes on after its end was told.
+            // The string continues after its reported end.
             self.out_of_order = true;
         }
         let target = value_at_path(&mut self.value, &self.last_path)?;
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn text_grows_with_the_paths() {
+    fn argument_text_grows_with_each_path() {
         check(&[], "{}");
         check(
             &[
@@ -309,7 +310,7 @@ mod tests {
             ],
             r#"{"city":"Pa|ris\"\n"|,"guests":[{"age":7|,"vip":true|},{"age":1.50|}],"note":null|}"#,
         );
-        // No end of the string was told, and the array is the last thing.
+        // No end of the string was reported, and the array comes last.
         check(
             &[
                 r#"{"jsonPath":"$['a b'].c","stringValue":"x","willContinue":true}"#,
@@ -321,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_out_of_order_give_the_right_value_in_the_end() {
+    fn out_of_order_paths_yield_the_right_final_value() {
         let mut arguments = PartialArguments::default();
         let mut out = String::new();
         for entry in [
@@ -336,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_leaves_the_text_unfinished() {
+    fn unsupported_entry_leaves_the_text_incomplete() {
         for entry in [
             r#"{"jsonPath":"$","stringValue":"x"}"#,
             r#"{"jsonPath":"$.a[4000000000]","numberValue":1}"#,

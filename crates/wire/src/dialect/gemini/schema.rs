@@ -41,7 +41,7 @@ fn sum_of_max_items(schema: &Value) -> u64 {
     inside.saturating_add(schema.get("maxItems").and_then(Value::as_u64).unwrap_or(0))
 }
 
-/// Of every schema; a property of that name is no number.
+/// Removes `maxItems` from every schema; a property with that name stays, since its value is not a number.
 fn remove_max_items(schema: &mut Value) {
     match schema {
         Value::Array(items) => items.iter_mut().for_each(remove_max_items),
@@ -74,7 +74,7 @@ fn adapt_schema(schema: &mut Value) {
     for_each_subschema(members, &mut adapt_schema);
     let has_siblings = members.keys().any(|key| !key.starts_with('$'));
     if has_siblings && let Some(reference) = members.shift_remove("$ref") {
-        // The description that belongs to the place stays there.
+        // The description of the referring schema stays there.
         members.insert("anyOf".to_owned(), json!([{ "$ref": reference }]));
     }
 }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn schemas_of_functions() {
+    fn function_schemas_are_rewritten_for_gemini() {
         check(json!({"type": "object"}), None);
         check(json!({"type": "object", "properties": {}, "additionalProperties": false}), None);
         let plain = json!({"type": "object", "properties": {"city": {"type": "string", "minLength": 1}}, "required": ["city"],

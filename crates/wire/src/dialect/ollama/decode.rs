@@ -1,6 +1,6 @@
 //! Lines of `/api/chat` (`message`) and `/api/generate` (`response`) to [`StepWriter`].
 //!
-//! Calls come whole, in any line up to and with the one that says `done` (O1); lists of several lines add up.
+//! Calls come whole, in any line up to and including the one with `done`; lists of several lines add up.
 
 use crate::assemble::CallHead;
 use crate::dialect::{DialectDecoder, PayloadFrame};
@@ -78,11 +78,11 @@ impl OllamaDecoder {
             return;
         }
         if !id.is_empty() {
-            // The index alone says nothing: it is 0 for every call of some versions (O1).
+            // The index alone is no evidence: it is 0 for every call of some versions (O1).
             let index = function.and_then(|function| function.scalar("index")).unwrap_or_default();
             let this = (index.into_owned(), name.clone().into_owned(), text.clone().into_owned());
             match self.by_id.get(id.as_ref()) {
-                // Proxies send the list once more with the line that says `done` (T15).
+                // Proxies send the list again with the line that has `done` (T15).
                 Some(before) if *before == this => {
                     step.problem(ProblemKind::IdChanged, call.raw());
                     return;

@@ -71,7 +71,8 @@ fn user(parts: &[UserPart], profile: &UpstreamProfile) -> Value {
 }
 
 fn step(step: &ClosedStep, request: &ModelRequest, profile: &UpstreamProfile, messages: &mut Vec<Value>) {
-    // Thoughts go back to the model that had them: templates of reasoning models place those of the running turn.
+    // Reasoning is sent back to the model that wrote it: templates of reasoning models insert that of the
+    // running turn.
     let thinking = if step.model == request.model { step.thinking.as_str() } else { "" };
     if step.text.is_empty() && step.calls.is_empty() {
         return;

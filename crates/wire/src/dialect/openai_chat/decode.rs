@@ -7,7 +7,8 @@ use crate::step::{StepWriter, error_of};
 use crate::vocabulary::{CallKind, FinishReason, Media, Usage};
 use serde_json::{Map, Value, json};
 
-/// Everything that must be echoed but is no fragment of text. The rest goes straight to the [`StepWriter`].
+/// State that must be sent back and is not streamed text. Everything else goes straight to the
+/// [`StepWriter`].
 #[derive(Default)]
 pub(crate) struct ChatDecoder {
     /// `reasoning_details[]` of OpenRouter, fragments of one entry joined.
@@ -77,7 +78,7 @@ impl ChatDecoder {
             self.choice(choice, index == 0, step);
         }
         step.choice(0);
-        // C1: usage in a chunk of its own, beside choices, or in `x_groq`.
+        // C1: usage in a separate chunk, next to choices, or in `x_groq`.
         for usage in [chunk.get("usage"), chunk.path(&["x_groq", "usage"])].into_iter().flatten() {
             read_usage(usage, step);
         }
@@ -117,7 +118,8 @@ impl ChatDecoder {
                 step.complete();
             }
         }
-        // OpenRouter: what a provider said while it wrote. https://openrouter.ai/docs/api/reference/errors-and-debugging
+        // OpenRouter: an error of the provider during its reply.
+        // https://openrouter.ai/docs/api/reference/errors-and-debugging
         if is_first
             && choice.get("error").is_some_and(JsonRef::is_object)
             && let Some(error) = error_of(choice)
@@ -126,9 +128,9 @@ impl ChatDecoder {
         }
     }
 
-    /// C2: the message that was streamed, whole, in the last chunk (abundantbeing/hermes-browser-extension#11,
-    /// raullenchai/Rapid-MLX#1709). It adds what is missing and nothing twice: its n-th call is the n-th that was
-    /// streamed.
+    /// The streamed message again, whole, in the last chunk (abundantbeing/hermes-browser-extension#11,
+    /// raullenchai/Rapid-MLX#1709). Missing parts are added and nothing is repeated: its n-th call is the
+    /// n-th streamed one.
     fn closing_message(&mut self, message: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         if let Some(text) = message.nonempty("content") {
             step.text_snapshot(&text);
@@ -146,7 +148,7 @@ impl ChatDecoder {
         step.require_full_decode();
     }
 
-    /// Everything a delta can hold, thought first, calls last (R3: proxies put all of it in one).
+    /// All members of a delta, reasoning first, calls last: proxies put all of them in one.
     fn delta(&mut self, delta: &JsonRef<'_>, is_first: bool, step: &mut StepWriter<'_>) {
         self.reasoning(delta, is_first, step);
         if let Some(content) = delta.get("content") {
@@ -188,7 +190,7 @@ impl ChatDecoder {
         }
     }
 
-    /// R1, R2: one channel, whatever the field; the same thought in two fields counts once.
+    /// Reasoning from any of its fields; the same text in two fields counts once.
     fn reasoning(&mut self, delta: &JsonRef<'_>, is_first: bool, step: &mut StepWriter<'_>) {
         let details = delta.get("reasoning_details").map(JsonRef::items).unwrap_or_default();
         if is_first && !details.is_empty() {
@@ -266,8 +268,8 @@ impl ChatDecoder {
     }
 }
 
-/// A `message` that is all that was streamed, and no increment of it: the reply ends with it, or its text says
-/// everything again.
+/// True for a `message` that repeats the whole streamed reply and is not an increment: the reply ends with
+/// it, or its text repeats everything.
 fn is_closing(choice: &JsonRef<'_>, message: &JsonRef<'_>, step: &mut StepWriter<'_>) -> bool {
     choice.nonempty("finish_reason").is_some()
         || step.is_finished()
@@ -282,7 +284,7 @@ fn has_content(delta: &JsonRef<'_>) -> bool {
         || delta.get("tool_calls").is_some_and(|calls| !calls.items().is_empty())
 }
 
-/// C3: text, or parts (Mistral's Magistral).
+/// Text, or parts (Mistral's Magistral).
 fn content_parts(content: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     if content.is_string() {
         return step.text(content);

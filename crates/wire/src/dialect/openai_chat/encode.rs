@@ -1,4 +1,4 @@
-//! Request to JSON.
+//! Request to JSON, in the format of Chat Completions.
 
 use crate::dialect::call_ids::{CallIdForm, CallIds};
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, call_name, extra};
@@ -98,8 +98,9 @@ fn messages(request: &ModelRequest, profile: &UpstreamProfile) -> Vec<Value> {
     if profile.user_after_tool { out } else { part_users_from_tools(out) }
 }
 
-/// Mistral, and what is served with its templates: "Unexpected role 'user' after role 'tool'" (HTTP 400). Its own client puts
-/// the same word between (mistralai/mistral-vibe, `_ensure_assistant_after_tools`).
+/// Separates users from results for Mistral, and for servers with its templates: "Unexpected role 'user'
+/// after role 'tool'" (HTTP 400). Its own client inserts the same text (mistralai/mistral-vibe,
+/// `_ensure_assistant_after_tools`).
 fn part_users_from_tools(messages: Vec<Value>) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::with_capacity(messages.len());
     for message in messages {
@@ -111,7 +112,8 @@ fn part_users_from_tools(messages: Vec<Value>) -> Vec<Value> {
     out
 }
 
-/// The user may speak right after the pictures of tools, which are a message of the user's here: both are one.
+/// Appends a user message. It may directly follow the pictures of tools, which are a user message here: then
+/// both become one.
 fn push_user(content: Value, out: &mut Vec<Value>) {
     match out.last_mut().filter(|last| last["role"] == "user").map(|last| &mut last["content"]) {
         Some(Value::Array(parts)) => match content {
@@ -209,7 +211,7 @@ fn push_step(
             out.push(json!({"role": "tool", "tool_call_id": id, "content": text}));
         }
     };
-    // Gemini and Claude behind this API sign the message as a whole, and know no such limit.
+    // Gemini and Claude behind this API sign the message as a whole, and have no such limit.
     let is_signed = state.is_some_and(|state| {
         ["extra_content", "reasoning_details"].iter().any(|signed| state.value.get(signed).is_some())
     });

@@ -1,9 +1,9 @@
 //! Events of a response, or a whole response, to [`StepWriter`].
 //!
 //! Everything is sent up to four times: as deltas, as the end of a part, as the end of an item and in the terminal
-//! snapshot, and any three of them may be missing (P1, P3). So deltas append, snapshots replace, and a text that was
-//! sent is not emitted again. A call named `multi_tool_use.parallel` (P7) stays the one call that it is: it has one
-//! `call_id` to be answered, and "no such tool" lets the model make the calls itself.
+//! snapshot, and any three of them may be missing. So deltas append, snapshots replace, and a text that was
+//! sent is not emitted again. A call named `multi_tool_use.parallel` stays one call: it has one `call_id` to
+//! be answered, and "no such tool" lets the model make the calls itself.
 
 use super::items::{ItemKind, OutputItems, TextChannel, call_id};
 use crate::assemble::CallHead;
@@ -23,8 +23,8 @@ pub(crate) struct ResponsesDecoder {
     items: OutputItems,
     /// Kinds of events and items that were reported as unknown.
     reported_kinds: BTreeSet<String>,
-    /// Calls that were reported complete without a byte of arguments. A cut can look the same (A2), so they count once
-    /// the model went on.
+    /// Calls that were reported complete without a byte of arguments. A truncated call can look the same, so
+    /// they count once the model continued.
     pending_seals: PendingSeals,
 }
 
@@ -250,7 +250,7 @@ impl ResponsesDecoder {
         let item = self.items.get(at);
         match item.slot {
             Some(slot) => {
-                // What the head said in advance is said again by the deltas.
+                // The deltas repeat the arguments of the head.
                 item.pending_arguments.clear();
                 append(slot, step);
             }
@@ -284,7 +284,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// A call's whole arguments, which replace what came before; an empty text says nothing.
+    /// Sets a call's whole arguments, which replace earlier ones; an empty text has no effect.
     fn apply_snapshot(&mut self, at: usize, name: &str, text: &str, step: &mut StepWriter<'_>) {
         let item = self.items.get(at);
         if item.slot.is_none() && !name.is_empty() {
@@ -303,7 +303,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Arguments of items that never got a name (T16), in the order of the items.
+    /// Arguments of items that never got a name, in the order of the items.
     fn show_orphans(&mut self, orphans: Vec<(usize, String)>, step: &mut StepWriter<'_>) {
         let joined: String = orphans.iter().map(|(_, text)| text.as_str()).collect();
         if orphans.is_empty() || step.is_repetition_of_call(&joined) {
@@ -446,7 +446,7 @@ fn invalidate_if_new(is_new: bool, step: &mut StepWriter<'_>) {
     }
 }
 
-/// Something that the provider did: its name, what it was asked and what it answered.
+/// A call of the provider's own tool: its name, its input and its result.
 fn emit_hosted(item: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     let kind = item.nonempty("type").unwrap_or_default();
     let own_name = item.nonempty("name").filter(|_| kind.starts_with("mcp_"));

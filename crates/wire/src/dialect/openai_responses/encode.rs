@@ -1,9 +1,9 @@
 //! Request to JSON.
 //!
-//! Stateless: `store: false`, and what the model wants back travels with every request. So
-//! `include: ["reasoning.encrypted_content"]` is asked for whatever the model, unless the profile says otherwise:
-//! nothing but the answer tells whether a model reasons. One that does not refuses the field with HTTP 400 that names
-//! it; the driver learns from that and sends the request again without.
+//! Stateless: `store: false`, and the provider state travels with every request. So `include:
+//! ["reasoning.encrypted_content"]` is requested for every model, unless the profile excludes it: only the
+//! answer shows if a model reasons. One that does not refuses the field with an HTTP 400 that names it; the
+//! driver learns from that and sends the request again without.
 
 use crate::dialect::call_ids::{CallIdForm, CallIds};
 use crate::dialect::{Dialect, EncodedRequest, TransferMode, call_name, extra};
@@ -98,7 +98,7 @@ fn hosted_tool(kind: HostedToolKind) -> Value {
     }
 }
 
-/// Details that the answer leaves out unless they are asked for: the sources of a search, the output of code.
+/// Details that the answer only has on request: the sources of a search, the output of code.
 fn hosted_details(kind: HostedToolKind) -> &'static str {
     match kind {
         HostedToolKind::WebSearch => "web_search_call.action.sources",
@@ -175,7 +175,7 @@ impl InputEncoder<'_> {
                     item.insert(key.to_owned(), call.arguments_text().into());
                     item.insert("name".to_owned(), name_of(call).into());
                     item.insert("call_id".to_owned(), id.as_str().into());
-                    // Nothing is stored, so an id would be looked up in vain (HTTP 404 "Item not found").
+                    // Nothing is stored, so the upstream would not find the id (HTTP 404 "Item not found").
                     item.shift_remove("id");
                 }
                 "reasoning" => {

@@ -1,7 +1,7 @@
 //! Matching events to output items.
 //!
-//! `output_index` decides; ids of items rotate with every event at GitHub Copilot (P2) and count only where there is
-//! no index. A `call_id` is compared, because some servers use one index for everything.
+//! `output_index` decides; ids of items change with every event at GitHub Copilot and count only where there
+//! is no index. A `call_id` is compared, because some servers use one index for everything.
 
 use crate::json::JsonRef;
 use crate::vocabulary::{CallKind, CallSlot};
@@ -53,20 +53,20 @@ pub(super) struct OutputItem {
     pub(super) kind: ItemKind,
     output_index: Option<u64>,
     item_id: String,
-    /// `call_id`, or `id` where that is missing (P5).
+    /// `call_id`, or `id` where that is missing.
     pub(super) call_id: String,
-    /// Where its call is, once the name is known.
+    /// Slot of its call, once the name is known.
     pub(super) slot: Option<CallSlot>,
-    /// Arguments that were sent in advance: with the head of a call (they count if nothing follows, P3), or before
-    /// its name.
+    /// Arguments that were sent in advance: with the head of a call (they count if nothing follows), or
+    /// before its name.
     pub(super) pending_arguments: String,
     /// The texts (by `content_index` or `summary_index`) of which something has been emitted.
     pub(super) emitted: BTreeSet<(TextChannel, u64)>,
     /// Annotations have been emitted.
     pub(super) citations_emitted: bool,
-    /// It was reported complete.
+    /// True once the item was reported complete.
     pub(super) done: bool,
-    /// As it is to be echoed.
+    /// Item to be sent back.
     pub(super) value: Option<Value>,
 }
 
@@ -143,7 +143,7 @@ impl OutputItems {
         self.items[at].output_index.unwrap_or(at as u64)
     }
 
-    /// The item that a delta belongs to. An index that is no item's says nothing: then the id may (T19).
+    /// The item that a delta belongs to. If the index belongs to no item, the id is used.
     pub(super) fn find_for_event(&self, event: &JsonRef<'_>) -> Option<usize> {
         let index = event.get("output_index").and_then(JsonRef::as_u64);
         if let Some(at) = index.and_then(|index| self.by_index.get(&index)) {
@@ -161,14 +161,15 @@ impl OutputItems {
         self.find_for_event(event).is_some_and(|at| self.items[at].kind == kind)
     }
 
-    /// Fragments of a call have come under another number: what its head said in advance is said again by them.
+    /// Fragments of a call have come under another number: they repeat the arguments of its head.
     pub(super) fn clear_pending(&mut self, call: CallSlot) {
         if let Some(at) = self.by_slot.get(&call) {
             self.items[*at].pending_arguments.clear();
         }
     }
 
-    /// The same, of a known kind: an item that was never announced is opened, and `true` says so.
+    /// The item that an event of a known kind belongs to; an item that was never announced is opened, and
+    /// `true` is returned with it.
     pub(super) fn find_or_open(&mut self, event: &JsonRef<'_>, kind: ItemKind) -> (usize, bool) {
         if let Some(at) = self.find_for_event(event).filter(|at| self.items[*at].kind == kind) {
             return (at, false);

@@ -1,9 +1,10 @@
-//! Names of arguments at providers that do not take every one, and the way back.
+//! Names of arguments at providers that accept only some names, and the mapping back.
 //!
-//! "tools.N.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'" (Anthropic and
-//! Bedrock, HTTP 400; beautyfree/appstore-connect-mcp#1, ComposioHQ/composio#3500). Only the arguments themselves are checked,
-//! not what lies inside one (decocms/studio#6874). Every call and every event has the tool's own names: they are changed
-//! where a request is written, and back where a reply is read.
+//! "tools.N.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"
+//! (Anthropic and Bedrock, HTTP 400; beautyfree/appstore-connect-mcp#1, ComposioHQ/composio#3500). Only the
+//! arguments themselves are checked, not their nested properties (decocms/studio#6874). Every call and every
+//! event has the tool's own names: they are changed where a request is written, and back where a reply is
+//! read.
 
 use super::Dialect;
 use crate::json::KeyRewriter;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 
 /// Longest name of an argument, in characters.
 const NAME_CHARS_MAX: usize = 64;
-/// Keywords whose schemas speak of the arguments themselves.
+/// Keywords whose schemas apply to the arguments themselves.
 const SAME_OBJECT: [&str; 4] = ["if", "then", "else", "dependentSchemas"];
 
 /// Names of arguments that are others on the wire, by tool. Empty where the provider takes every name.
@@ -109,7 +110,7 @@ fn needs_new_names(schema: &Value) -> bool {
     }
 }
 
-/// `^[a-zA-Z0-9_.-]{1,64}$`
+/// True for a name that matches `^[a-zA-Z0-9_.-]{1,64}$`.
 fn is_taken_as_is(name: &str) -> bool {
     (1..=NAME_CHARS_MAX).contains(&name.len()) && name.bytes().all(is_name_byte)
 }
@@ -173,7 +174,7 @@ impl RenamedArguments {
     }
 }
 
-/// The name with other characters replaced; for one that has none of its own left (`城市`), its number.
+/// The name with other characters replaced; its number if no valid character is left (`城市`).
 fn legible_name(name: &str, number: usize) -> String {
     let replaced: String =
         name.chars().map(|c| if c.is_ascii() && is_name_byte(c as u8) { c } else { '_' }).collect();

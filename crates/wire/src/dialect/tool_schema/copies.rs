@@ -1,7 +1,7 @@
-//! A bound of what copies add to a schema.
+//! Limit of the size that copies add to a schema.
 //!
-//! A definition that is referred to a thousand times is written once by its author and a thousand times by whoever writes
-//! references out: a definition of 65 kB would become a request of 20 MB.
+//! A definition that is referred to a thousand times is written once by its author and a thousand times when
+//! references are expanded: a definition of 65 kB would become a request of 20 MB.
 
 use serde_json::{Map, Value};
 
@@ -18,13 +18,13 @@ impl CopyBudget {
         Self { bytes: COPIED_BYTES_MAX }
     }
 
-    /// Takes the size of a value that is to be copied. False if that is too much; the first that is ends all copies, so that
-    /// an enemy's schema is measured once.
+    /// Charges the size of a value that is to be copied. False if that exceeds the budget; the first such
+    /// value ends all copies, so that a hostile schema is measured once.
     pub(super) fn take(&mut self, value: &Value) -> bool {
         self.bytes > 0 && self.take_bytes(size(value))
     }
 
-    /// The same for the members of an object.
+    /// Charges the size of an object's members.
     pub(super) fn take_members(&mut self, members: &Map<String, Value>) -> bool {
         self.bytes > 0 && self.take_bytes(size_of_members(members))
     }
@@ -36,7 +36,7 @@ impl CopyBudget {
     }
 }
 
-/// Bytes of a value as it is written, but for what is escaped.
+/// Serialized size of a value in bytes, not counting escapes.
 fn size(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) => 5,

@@ -1,7 +1,7 @@
 //! Definitions of tools as providers take them.
 //!
-//! A provider that dislikes one schema refuses the whole request, and every later one: even "Hi" fails. So what is sent is
-//! made from the tool's own schema, which stays what arguments are checked against:
+//! A provider that dislikes one schema refuses the whole request, and every later one: even "Hi" fails. So
+//! the schema that is sent is derived from the tool's own schema, against which arguments are still checked:
 //!
 //! 1. [`normal`]: one draft (2020-12) and no member of a wrong type, for every dialect. OpenAI and Anthropic check a schema
 //!    against its metaschema ("JSON schema is invalid. It must match JSON Schema draft 2020-12", "[…] is not of type
@@ -11,12 +11,13 @@
 //!    'enum'/'not' at the top level", "object schema missing properties" (makenotion/notion-mcp-server#341,
 //!    zereight/gitlab-mcp#550, xpzouying/xiaohongshu-mcp#677).
 //! 3. [`argument_names`]: names of arguments that Anthropic and Bedrock take (beautyfree/appstore-connect-mcp#1).
-//! 4. [`plain`]: what is left where a server turns schemas into grammars or has a flavor of its own (Moonshot, llama.cpp), by
-//!    the profile or after a refusal.
+//! 4. [`plain`]: a subset for servers that turn schemas into grammars or have their own flavor (Moonshot,
+//!    llama.cpp), by the profile or after a refusal.
 //!
-//! A tool that is refused all the same is left out and named ([`UpstreamProfile::refused_tools`]).
+//! A tool that is refused nevertheless is left out and reported ([`UpstreamProfile::refused_tools`]).
 //!
-//! A rule that is left out is no rule that is lost: the model learns of it when the check refuses its arguments.
+//! A constraint that is left out is still enforced: the model learns of it when the check refuses its
+//! arguments.
 
 pub(super) mod argument_names;
 mod copies;
@@ -34,8 +35,9 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Deepest nesting of schemas that is sent, in levels; what lies deeper may be anything. Gemini has a limit ("exceeds the
-/// maximum allowed nesting depth", google-gemini/gemini-cli#5923) and names none; real tools have at most a dozen.
+/// Deepest nesting of schemas that is sent, in levels; deeper values are unconstrained. Gemini has a limit
+/// ("exceeds the maximum allowed nesting depth", google-gemini/gemini-cli#5923) and names none; real tools
+/// have at most a dozen.
 pub(super) const SCHEMA_DEPTH_MAX: usize = 16;
 
 /// "At most 512 function declarations can be specified." (HTTP 400; google-gemini/gemini-cli#19083)
@@ -64,7 +66,7 @@ pub(super) fn adapt(
             continue;
         }
         let mut schema = standard(&tool.parameters);
-        // What is off where nothing is said need not be said.
+        // `strict: false` is the default and need not be sent.
         let mut strict = tool.strict.filter(|strict| *strict && profile.strict_tools);
         if profile.tool_schemas == ToolSchemaForm::Plain {
             schema = plain::plain(&schema);
@@ -139,7 +141,7 @@ pub(super) fn for_each_subschema(schema: &mut Map<String, Value>, visit: &mut im
     }
 }
 
-/// The same, to be read.
+/// Nested schemas of a schema, read-only.
 fn subschemas(schema: &Map<String, Value>) -> impl Iterator<Item = &Value> {
     schema.iter().flat_map(|(keyword, value)| match (Keyword::of(keyword), value) {
         (Keyword::SchemasByName, Value::Object(named)) => named.values().collect(),
@@ -168,12 +170,12 @@ enum Keyword {
     NamesByName,
     Text,
     Number,
-    /// Not negative, and whole.
+    /// A non-negative integer.
     Count,
     Flag,
-    /// Anything: an annotation, or a keyword that nobody here knows.
+    /// Anything: an annotation, or an unknown keyword.
     Any,
-    /// Nothing that a model or a provider needs.
+    /// Not needed by a model or a provider.
     Unsent,
 }
 

@@ -7,8 +7,9 @@ use serde_json::{Map, Value, json};
 /// Types that JSON Schema has.
 const TYPES: [&str; 7] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 
-/// The schema of arguments in the form of draft 2020-12. Older forms are written in it (`definitions`, `items` as a list, an
-/// exclusive bound as a flag); what is no schema, and members that are not what their keyword takes, are left out.
+/// The schema of arguments in the form of draft 2020-12. Older forms are converted (`definitions`, `items` as
+/// a list, an exclusive bound as a flag); invalid schemas, and members of a wrong type for their keyword, are
+/// left out.
 pub(super) fn normalize(schema: &Value, copies: &mut CopyBudget) -> Map<String, Value> {
     let mut schema = schema.clone();
     let has_copies = references::localize(&mut schema, copies);
@@ -20,7 +21,7 @@ pub(super) fn normalize(schema: &Value, copies: &mut CopyBudget) -> Map<String, 
     members
 }
 
-/// A schema inside one; `None` for one that takes nothing, and for what is no schema.
+/// Normalizes a nested schema; `None` for one that accepts nothing, and for an invalid one.
 fn normalize_schema(schema: &mut Value, depth: usize) -> Option<()> {
     match schema {
         Value::Object(members) if depth < SCHEMA_DEPTH_MAX => normalize_members(members, depth),
@@ -35,7 +36,7 @@ fn normalize_members(members: &mut Map<String, Value>, depth: usize) {
     members.retain(|keyword, value| {
         let inside = depth + 1;
         match Keyword::of(keyword) {
-            // Closed objects are said by a flag.
+            // Closed objects are expressed by a flag.
             Keyword::Schema if value.is_boolean() && keyword == "additionalProperties" => true,
             Keyword::Schema => normalize_schema(value, inside).is_some(),
             Keyword::Schemas => match value {
@@ -98,8 +99,9 @@ fn modernize(members: &mut Map<String, Value>) {
     }
 }
 
-/// True for a pattern that only a backtracking engine can run: it looks around or refers back. Providers whose engine does not
-/// refuse the schema ("'^(?!…' is not a 'regex'"), and a stranger's pattern can make one that does run for ever.
+/// True for a pattern that only a backtracking engine can run: it has lookarounds or backreferences.
+/// Providers whose engine does not refuse the schema ("'^(?!…' is not a 'regex'"), and a hostile pattern can
+/// make a backtracking engine run without end.
 ///
 /// ```
 /// use throughline_wire::needs_backtracking;
@@ -120,14 +122,14 @@ pub fn needs_backtracking(pattern: &str) -> bool {
             if after.starts_with(|c: char| ('1'..='9').contains(&c)) || after.starts_with("k<") {
                 return true;
             }
-            // The character behind it is no more than itself.
+            // The escaped character stands for itself.
             rest = after.char_indices().nth(1).map_or("", |(next, _)| &after[next..]);
         }
     }
     false
 }
 
-/// Known names in lower case (`STRING` is written by those who know Gemini); false if there is none.
+/// Normalizes a type name to lower case (Gemini users write `STRING`); false if it is unknown.
 fn normalize_type(value: &mut Value) -> bool {
     let known = |name: &Value| {
         let name = name.as_str()?.to_ascii_lowercase();

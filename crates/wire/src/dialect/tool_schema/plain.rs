@@ -1,9 +1,10 @@
 //! The least that every server of tools understands: typed values, objects and lists of them, lists of texts, `anyOf`.
 //!
-//! For servers with a flavor of their own. Moonshot refuses a schema without `type`, `type` beside `anyOf` or `$ref`, and two
-//! `if`s that meet (MoonshotAI/kimi-cli#1595, MoonshotAI/kimi-code#2661, earendil-works/pi#5822). llama.cpp makes a grammar of
-//! every schema and refuses patterns without anchors, large bounds, and what has no type (ggml-org/llama.cpp#26930,
-//! ggml-org/llama.cpp#14227, unslothai/unsloth#7512); LM Studio and Ollama's models run on it.
+//! For servers with their own flavor. Moonshot refuses a schema without `type`, `type` next to `anyOf` or
+//! `$ref`, and two `if`s that meet (MoonshotAI/kimi-cli#1595, MoonshotAI/kimi-code#2661,
+//! earendil-works/pi#5822). llama.cpp makes a grammar of every schema and refuses patterns without anchors,
+//! large bounds, and schemas without a type (ggml-org/llama.cpp#26930, ggml-org/llama.cpp#14227,
+//! unslothai/unsloth#7512); LM Studio and Ollama's models run on it.
 
 use super::copies::CopyBudget;
 use super::{SCHEMA_DEPTH_MAX, references, top};
@@ -13,7 +14,7 @@ use serde_json::{Map, Value, json};
 const SCHEMAS_WRITTEN_MAX: usize = 1_000;
 /// Keywords that say as much anywhere as here.
 const PRESERVED: [&str; 3] = ["description", "required", "default"];
-/// Keywords beside a union that hold for each of its alternatives.
+/// Keywords next to a union that apply to each of its alternatives.
 const BESIDE_UNION: [&str; 5] = ["type", "properties", "items", "enum", "required"];
 
 /// The plain form of a schema that [`super::standard`] has made.
@@ -110,7 +111,7 @@ impl PlainWriter<'_> {
     ) -> Map<String, Value> {
         let mut written: Vec<Value> = Vec::new();
         for alternative in alternatives {
-            // What stands beside the union holds for each of it.
+            // Members next to the union apply to each alternative.
             let mut members = alternative.as_object().cloned().unwrap_or_default();
             for keyword in BESIDE_UNION {
                 if let Some(value) = schema.get(keyword)
@@ -194,7 +195,7 @@ impl PlainWriter<'_> {
     }
 }
 
-/// The types of a schema: those that it names, else those that its other members speak of.
+/// Types of a schema: those that it names, else those implied by its other members.
 fn types_of(schema: &Map<String, Value>) -> Vec<&str> {
     match schema.get("type") {
         Some(Value::String(one)) => return vec![one],
@@ -252,7 +253,7 @@ fn anything(depth: usize) -> Value {
     json!({ "anyOf": forms })
 }
 
-/// The description of where it stands comes before that of what stands there.
+/// The description of the referring schema comes before that of the referenced one.
 fn with_description(schema: &Map<String, Value>, written: Value) -> Map<String, Value> {
     let Value::Object(mut written) = written else { return Map::new() };
     if let Some(description) = schema.get("description") {

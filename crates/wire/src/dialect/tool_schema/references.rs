@@ -1,16 +1,16 @@
-//! References inside a schema: every one names an entry of the `$defs` at the top, or is gone.
+//! References inside a schema: every one names an entry of the top-level `$defs`, or is removed.
 
 use super::copies::CopyBudget;
 use super::{for_each_subschema, subschemas};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Where definitions are.
+/// Prefix of references to definitions.
 const DEFINITIONS: &str = "#/$defs/";
 /// Most places that references other than those to definitions may name; the others may be anything.
 const HOISTED_MAX: usize = 100;
 
-/// Places that are copied into definitions of their own.
+/// Referenced locations that are copied into separate definitions.
 struct CopiedPlaces<'a> {
     root: &'a Value,
     /// Names of the copies, by pointer.
@@ -31,7 +31,7 @@ pub(super) fn localize(root: &mut Value, copies: &mut CopyBudget) -> bool {
     if places.names.is_empty() {
         return false;
     }
-    // What is copied has references, too; each pass may find more places.
+    // Copies have references, too; each pass may find more locations.
     let mut copied: BTreeMap<String, Value> = BTreeMap::new();
     while let Some((pointer, name)) = places.names.iter().find(|(_, name)| !copied.contains_key(*name)) {
         let name = name.clone();
@@ -54,7 +54,7 @@ pub(super) fn localize(root: &mut Value, copies: &mut CopyBudget) -> bool {
     true
 }
 
-/// Something in it is a reference or an older name of definitions.
+/// True if the value contains a reference or an older name of definitions.
 fn refers(value: &Value) -> bool {
     match value {
         Value::Array(items) => items.iter().any(refers),
@@ -150,7 +150,7 @@ pub(super) fn target<'a>(
     definitions.get(&name_of(schema)?)
 }
 
-/// Its name.
+/// Name of the definition that a schema refers to.
 pub(super) fn name_of(schema: &Map<String, Value>) -> Option<String> {
     schema.get("$ref")?.as_str()?.strip_prefix(DEFINITIONS).map(str::to_owned)
 }
@@ -181,7 +181,7 @@ fn names_in(schema: &Map<String, Value>) -> Vec<String> {
     names
 }
 
-/// Names of definitions that contain themselves, by whatever way.
+/// Names of recursive definitions, directly or indirectly.
 pub(in crate::dialect) fn recursive_names(root: &Map<String, Value>) -> BTreeSet<String> {
     let Some(Value::Object(definitions)) = root.get("$defs") else { return BTreeSet::new() };
     let direct: BTreeMap<&str, Vec<String>> = definitions

@@ -8,7 +8,7 @@ fn check(schema: Value, expected: Value) {
 }
 
 #[test]
-fn a_schema_that_every_provider_takes_is_sent_as_it_is() {
+fn portable_schema_is_sent_unchanged() {
     for schema in [
         json!({"type": "object", "properties": {}}),
         json!({
@@ -33,7 +33,7 @@ fn a_schema_that_every_provider_takes_is_sent_as_it_is() {
 }
 
 #[test]
-fn a_tool_without_arguments_has_properties() {
+fn schema_without_arguments_gets_empty_properties() {
     let none = json!({"type": "object", "properties": {}});
     for schema in [
         json!({"type": "object"}),
@@ -53,7 +53,7 @@ fn a_tool_without_arguments_has_properties() {
 }
 
 #[test]
-fn older_drafts_are_written_in_the_newest() {
+fn older_drafts_are_converted_to_the_newest() {
     check(
         json!({
             "type": "object",
@@ -107,7 +107,7 @@ fn patterns_that_need_backtracking_are_left_out() {
 }
 
 #[test]
-fn references_are_local_and_lead_somewhere() {
+fn references_are_rewritten_to_local_definitions() {
     let properties = json!({
         "first": {"type": "object", "properties": {"x": {"type": "string"}}},
         "second": {"$ref": "#/$defs/shared1"},
@@ -145,7 +145,7 @@ fn references_are_local_and_lead_somewhere() {
 }
 
 #[test]
-fn a_union_at_the_top_becomes_one_object_that_says_so() {
+fn top_level_union_becomes_one_described_object() {
     check(
         json!({
             "type": "object",
@@ -217,7 +217,7 @@ fn a_union_at_the_top_becomes_one_object_that_says_so() {
 }
 
 #[test]
-fn a_union_that_doubles_at_each_level_is_read_in_bounded_time() {
+fn exponential_union_is_flattened_in_bounded_time() {
     let level = |n: usize| {
         let next = json!({"$ref": format!("#/$defs/l{}", n + 1)});
         (
@@ -234,7 +234,7 @@ fn a_union_that_doubles_at_each_level_is_read_in_bounded_time() {
 }
 
 #[test]
-fn copies_add_a_bounded_number_of_bytes() {
+fn copied_definitions_add_bounded_bytes() {
     let long = "x".repeat(40_000);
     let references =
         |to: &str| (0..900).map(|n| (n.to_string(), json!({ "$ref": to }))).collect::<Map<_, _>>();
@@ -253,7 +253,7 @@ fn copies_add_a_bounded_number_of_bytes() {
             "$defs": { "a": { "properties": { "b": definition } } } }),
     ];
     for (number, schema) in schemas.iter().enumerate() {
-        // What may be any value takes some bytes of its own.
+        // An unconstrained value takes some bytes, too.
         let most = schema.to_string().len() + 2 * copies::COPIED_BYTES_MAX + 400_000;
         let standard = standard(schema);
         for form in [&standard, &plain::plain(&standard)] {
@@ -264,7 +264,7 @@ fn copies_add_a_bounded_number_of_bytes() {
 }
 
 #[test]
-fn one_argument_of_many_parts_is_one_list_of_them() {
+fn all_of_parts_of_one_argument_are_merged() {
     let parts: Vec<Value> =
         (0..500).map(|n| json!({ "properties": { "x": { "minLength": n % 3 } } })).collect();
     check(
@@ -281,7 +281,7 @@ fn check_plain(schema: Value, expected: Value) {
 }
 
 #[test]
-fn the_plain_form_types_everything_and_refers_to_nothing() {
+fn plain_form_types_every_value_and_inlines_references() {
     let text = json!({"type": "string"});
     check_plain(
         json!({
@@ -356,7 +356,7 @@ fn offered(dialect: Dialect, tools: Vec<ToolDefinition>) -> AdaptedTools {
 }
 
 #[test]
-fn arguments_get_names_that_the_provider_takes() {
+fn invalid_argument_names_are_replaced_for_the_provider() {
     let long = "x".repeat(64);
     let schema = &offered(Dialect::Anthropic, vec![odd_names()]).tools[0].parameters;
     assert_eq!(
@@ -382,9 +382,9 @@ fn arguments_get_names_that_the_provider_takes() {
     assert_eq!(**unchanged, *odd_names().parameters);
 }
 
-/// The tool that has to be called is among them, wherever it stands: without it the request is another.
+/// A forced tool is always among the sent ones, at any position: without it the request would be another.
 #[test]
-fn tools_beyond_the_limit_and_refused_ones_are_left_out_and_named() {
+fn tools_over_the_limit_and_refused_tools_are_left_out() {
     let tools: Vec<ToolDefinition> =
         (0..5).map(|n| ToolDefinition::new(format!("t{n}"), "", json!({}))).collect();
     let refused = |n: usize| BTreeSet::from([tools[n].definition_hash()]);
@@ -451,7 +451,7 @@ fn any_value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn any_document_becomes_an_object_schema_and_stays_one(document in any_value()) {
+    fn standard_form_is_an_object_schema_and_idempotent(document in any_value()) {
         let once = standard(&document);
         prop_assert_eq!(&once["type"], "object");
         prop_assert!(once["properties"].is_object());

@@ -4,7 +4,7 @@ use super::copies::CopyBudget;
 use super::references;
 use serde_json::{Map, Value, json};
 
-/// Keywords that are refused at the top, whatever they say.
+/// Keywords that are refused at the top, with any value.
 const REFUSED_AT_TOP: [&str; 7] = ["$ref", "anyOf", "oneOf", "allOf", "enum", "const", "not"];
 /// Deepest nesting of unions and references that is followed.
 const UNIONS_DEPTH_MAX: usize = 8;
@@ -25,7 +25,7 @@ pub(super) fn flatten(schema: &mut Map<String, Value>, copies: &mut CopyBudget) 
     }
 }
 
-/// The same for an object whose definitions are elsewhere. True if something of it is refused at the top.
+/// Flattens an object whose definitions are elsewhere. True if it has a keyword that is refused at the top.
 pub(super) fn flatten_object(
     schema: &mut Map<String, Value>,
     definitions: &Map<String, Value>,
@@ -138,7 +138,8 @@ impl ObjectArguments {
                 .collect::<Vec<_>>()
         };
         let sets: Vec<Vec<String>> = alternatives.iter().map(beyond).collect();
-        // Where one needs nothing more, there is nothing to be said. One that is a union itself does, though it names none.
+        // If one alternative requires nothing more, there is no constraint to add. A nested union does
+        // require something, though it names no property.
         let needs_more =
             alternatives.iter().zip(&sets).all(|(one, set)| !set.is_empty() || !one.alternatives.is_empty());
         if self.alternatives.is_empty() && needs_more && sets.iter().any(|set| *set != sets[0]) {
@@ -212,7 +213,7 @@ fn with_another(one: Value, other: Value, keyword: &str) -> Vec<Value> {
     schemas
 }
 
-/// The values of a schema that lists them and says little else.
+/// The values of a schema that lists them and has few other constraints.
 fn fixed_values(schema: &Value) -> Option<Vec<Value>> {
     let members = schema.as_object()?;
     let is_plain =

@@ -79,7 +79,7 @@ impl QuotationReader {
                 }
             }
             TextZone::Until(_) => {}
-            // In a quotation and in indented code, marks are part of what is shown.
+            // In a quotation and in indented code, marks are part of the shown text.
             TextZone::Page if self.line.quoted || self.line.indented => {}
             TextZone::Page if leads && length >= 3 => {
                 let content = self.list.filter(|content| column >= *content).unwrap_or_default();

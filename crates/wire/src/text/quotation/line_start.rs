@@ -5,7 +5,7 @@ use super::state::LineLead;
 use super::{QuotationReader, is_blank};
 use crate::text::protocol::FindingKind;
 
-/// Deepest indentation of a fence, in columns after the content that it stands in.
+/// Deepest indentation of a fence, in columns relative to its container.
 pub(super) const INDENT_MAX: usize = 3;
 
 impl QuotationReader {
@@ -125,7 +125,8 @@ impl QuotationReader {
         self.line.lead = LineLead::Indent;
     }
 
-    /// An indented line that continues nothing is code. In a list, all that is indented belongs to it.
+    /// True for code by indentation: an indented line that continues no paragraph. In a list, every indented
+    /// line belongs to it.
     pub(super) fn is_code_indentation(&self) -> bool {
         self.line.item.is_none()
             && self.list.is_none()

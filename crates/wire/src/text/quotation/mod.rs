@@ -31,9 +31,9 @@ pub(super) struct QuotationReader {
     in_table: bool,
     /// Column at which the content of the last list item begins. A list ends at an unindented line.
     list: Option<usize>,
-    /// Length of the run of backticks that is open in this paragraph; 0 is none.
+    /// Length of the open run of backticks in this paragraph; 0 = none.
     code: usize,
-    /// A run of backticks or tildes that may go on.
+    /// A run of backticks or tildes that may continue.
     run: Option<MarkRun>,
     quote: QuoteState,
     /// `quote` as it is if the inline code turns out to be none.
@@ -71,7 +71,7 @@ impl QuotationReader {
         *self = Self { offset, spans: self.spans.take(), ..Self::default() };
     }
 
-    /// Passes text that counts for nothing: a call that stands in a quotation.
+    /// Passes text without effect: a call inside a quotation.
     pub(super) fn pass(&mut self, bytes: usize) {
         self.finish_run();
         if self.line.lead == LineLead::Indent {
@@ -81,7 +81,7 @@ impl QuotationReader {
         self.offset += bytes;
     }
 
-    /// Why a request that begins here is only an example.
+    /// Reason why a request that begins here is only an example.
     pub(super) fn quotation(&mut self) -> Option<FindingKind> {
         self.finish_run();
         match self.zone {
@@ -111,7 +111,7 @@ impl QuotationReader {
         reasons.into_iter().find_map(|(holds, kind)| holds.then_some(kind))
     }
 
-    /// Only white space precedes this position on its line.
+    /// True if only white space precedes this position on its line.
     pub(super) fn is_at_line_start(&self) -> bool {
         self.line.lead == LineLead::Indent && self.line.item.is_none() && self.run.is_none()
     }
@@ -162,7 +162,7 @@ impl QuotationReader {
         let is_settled = !(quote.may_be_closed || quote_without_code.may_be_closed);
         let is_shown = !line.quoted || line.has_text;
         let in_region = matches!(self.zone, TextZone::Until(_));
-        // What the shape of a line in a fence is decides nothing.
+        // In a fence the shape of a line has no effect.
         let in_fence = matches!(self.zone, TextZone::Fence(_));
         !(expects_more || in_beginning || in_region) && (in_fence || (!has_shape && is_settled && is_shown))
     }
@@ -292,7 +292,7 @@ impl QuotationReader {
         quote.push(character, self.previous, self.escaped);
     }
 
-    /// `text` follows.
+    /// Decides about a held apostrophe, which `text` follows.
     fn settle_apostrophe(&mut self, text: &str) {
         let is_letter = || text.chars().next().is_some_and(char::is_alphanumeric);
         for quote in [&mut self.quote, &mut self.quote_without_code] {
@@ -345,7 +345,7 @@ impl QuotationReader {
 
     fn end_paragraph(&mut self) {
         if self.code > 0 {
-            // The backticks were none.
+            // The backticks did not form inline code.
             self.quote = self.quote_without_code;
             self.code = 0;
         }

@@ -14,7 +14,7 @@ pub(super) struct OpenQuote {
     /// Opened by `\"`, as in JSON inside a text of JSON.
     pub(super) escaped: bool,
     pub(super) depth: usize,
-    /// It reaches over blank lines: a mark that cannot be an inch or an apostrophe.
+    /// True if the quotation may span blank lines: a mark that cannot be an inch or an apostrophe.
     pub(super) is_sure: bool,
 }
 

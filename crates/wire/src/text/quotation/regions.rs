@@ -1,4 +1,4 @@
-//! Regions that end with a text of their own: comments, elements of HTML that show what they contain, and thinking.
+//! Regions with a closing text: comments, elements of HTML that quote their content, and thinking.
 
 use super::state::{LineLead, LineState, TextZone};
 use super::{QuotationReader, is_blank};
@@ -42,7 +42,7 @@ impl TagPrefix {
 /// Thinking in the middle of a reply, at the start of a line; at the beginning of a reply it was split off before.
 const THINKING: [(&[u8], &str); 2] = [(b"think", "</think>"), (b"thinking", "</thinking>")];
 
-/// Elements of HTML that show what they contain as it is, or as somebody else's.
+/// Elements of HTML whose content is shown verbatim, or as a quotation.
 const ELEMENTS: [(&[u8], &str, FindingKind); 9] = [
     (b"blockquote", "</blockquote>", FindingKind::InQuotation),
     (b"code", "</code>", FindingKind::InInlineCode),

@@ -15,7 +15,7 @@ pub(super) enum TextZone {
 pub(super) struct OpenFence {
     pub(super) mark: char,
     pub(super) length: usize,
-    /// Column of the list item that it stands in.
+    /// Column of the containing list item.
     pub(super) column: usize,
 }
 
@@ -23,7 +23,7 @@ pub(super) struct OpenFence {
 pub(super) struct MarkRun {
     pub(super) mark: char,
     pub(super) length: usize,
-    /// It is the first that can be seen on its line, not indented as code is.
+    /// True if the run is the first visible text on its line, not indented as code.
     pub(super) leads: bool,
     /// Column at which it begins.
     pub(super) column: usize,
@@ -36,16 +36,16 @@ pub(super) struct LineState {
     pub(super) column: usize,
     /// Column of its first character that can be seen.
     pub(super) indentation: usize,
-    /// Column behind the marker of the list item that begins on this line.
+    /// Column after the marker of the list item that begins on this line.
     pub(super) item: Option<usize>,
     /// The line begins with `>`.
     pub(super) quoted: bool,
-    /// It has something that can be seen after its `>`.
+    /// True if the line has visible text after its `>`.
     pub(super) has_text: bool,
-    /// It continues a quotation without a `>`.
+    /// True if the line continues a quotation without a `>`.
     pub(super) continues_quotation: bool,
     pub(super) indented: bool,
-    /// It begins with `#`: a heading of Markdown or a comment of many languages.
+    /// True if the line begins with `#`: a heading of Markdown or a comment of many languages.
     pub(super) heading: bool,
     pub(super) comment: bool,
     pub(super) row: bool,
@@ -79,14 +79,14 @@ pub(super) enum LineLead {
     Indent,
     /// `-`, `*` or `+`.
     Bullet(char),
-    /// So many digits.
+    /// This many digits.
     Digits(u8),
     /// Digits with their `.` or `)`.
     Number,
-    /// `--`
+    /// Two dashes, `--`.
     Dashes,
-    /// `/`
+    /// A slash, `/`.
     Slash,
-    /// Something that is none of these.
+    /// Any other text.
     Text,
 }

@@ -1,4 +1,4 @@
-//! One request block while it arrives: from signs to fields. What the fields mean is [`RequestReader`]'s matter.
+//! One request block while it arrives: from signs to fields. [`RequestReader`] interprets the fields.
 
 use super::super::block_scanner::{
     BlockDecision, BlockGrammar, BlockProgress, InputState, LeftoverMatch, LinePosition, MarkerKind,
@@ -45,11 +45,11 @@ enum VcpBlockState {
 
 /// Effect of a piece of text.
 enum PieceResult {
-    /// So many bytes belong to the block.
+    /// This many bytes belong to the block.
     Consumed(usize),
-    /// More text decides.
+    /// Undecided: more text is needed.
     Held,
-    /// The block ended after so many bytes.
+    /// The block ended after this many bytes.
     Ended(usize, TrustState),
 }
 
@@ -348,7 +348,7 @@ fn key_before(gap: &str) -> Option<&str> {
     let named = gap.trim_end_matches(is_space).strip_suffix(is_colon)?.trim_end_matches(is_space);
     let before = named.trim_end_matches(is_key_char);
     let key = &named[before.len()..];
-    // Spaces are enough behind the last value; behind anything else it takes a comma or a line break.
+    // Spaces are enough after the last value; anywhere else a comma or a line break is needed.
     let line = before.trim_end_matches([' ', '\t', '\r']);
     let starts = line.is_empty() || line.ends_with([',', '，', '\n']);
     (starts && !key.is_empty() && key.len() <= KEY_BYTES_MAX).then_some(key)

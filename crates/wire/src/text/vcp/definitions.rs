@@ -13,7 +13,7 @@ pub(super) fn definitions_text(tools: &[ToolDefinition]) -> String {
     tools.iter().map(definition_text).collect::<Vec<_>>().join("\n\n")
 }
 
-/// Can every parameter be written as the name of a field?
+/// Checks that every parameter can be written as the name of a field.
 pub(super) fn check_names(tool: &ToolDefinition) -> Result<(), String> {
     for FlatParameter { name, .. } in parameters(&tool.parameters) {
         if name.eq_ignore_ascii_case(TOOL_NAME) {

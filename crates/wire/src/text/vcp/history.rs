@@ -1,4 +1,4 @@
-//! Calls and results as they stand in the history that a model reads.
+//! Calls and results in the history that a model reads.
 
 use super::super::escape::escape;
 use super::super::result_frame::{nonce, outcome_status};
@@ -51,8 +51,8 @@ impl RequestWriter {
     }
 }
 
-/// A call as a request block. Values that this protocol cannot carry stand as JSON text: they come from a history in
-/// native mode, and the model shall see them.
+/// A call as a request block. Values that this protocol cannot carry become JSON text: they come from a
+/// history in native mode, and the model must see them.
 pub(super) fn call_text(call: &Call, tools: &[ToolDefinition]) -> String {
     let (tool_name, command) = names_of(call, tools);
     let mut request = RequestWriter::new(tool_name, command);

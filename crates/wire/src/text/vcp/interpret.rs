@@ -229,7 +229,7 @@ fn arguments(
     format!("{{{}}}", members.collect::<Vec<_>>().join(","))
 }
 
-/// A value as the schema wants it, if it is that without a doubt; else as text.
+/// A value in the type of the schema, if the conversion is certain; else as text.
 fn typed_json(kinds: Option<&flat_arguments::ValueKinds>, value: &str) -> String {
     let text = Value::from(value).to_string();
     let Some(kinds) = kinds else { return text };

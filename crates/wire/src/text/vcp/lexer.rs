@@ -32,9 +32,9 @@ pub(super) enum ValueSign {
 pub(super) enum SignMatch {
     /// No sign and nothing like one.
     No,
-    /// More text decides.
+    /// Undecided: more text is needed.
     More,
-    /// Begins like a sign and is none.
+    /// Begins like a sign but is not one.
     LookAlike,
     /// A sign of this length.
     Yes(ValueSign, usize),
@@ -89,7 +89,7 @@ const LABELS: [(&str, MarkerKind); 4] = [
     ("END_TOOL_REQUEST_ESCAPE", MarkerKind::ExampleEnd),
 ];
 
-/// Behind the spaces at `at`, unless there are too many.
+/// Offset after the spaces at `at`, unless there are too many.
 fn spaces(bytes: &[u8], at: usize) -> Option<usize> {
     let count = bytes[at..].iter().take(LABEL_SPACES_MAX + 1).take_while(|byte| **byte == b' ').count();
     (count <= LABEL_SPACES_MAX).then_some(at + count)
@@ -99,7 +99,7 @@ fn starts_with(text: &str, prefix: &str) -> bool {
     text.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// A marker with `_ESCAPE` in it, without it: what it stands for inside an ESCAPE value.
+/// A marker without its `_ESCAPE`: its meaning inside an ESCAPE value.
 pub(super) fn without_escape_suffix(marker: &str) -> String {
     let at = marker.len() - marker.trim_start_matches(|c| c != ']').len();
     let label_end = marker[..at].trim_end_matches(' ').len();
@@ -107,10 +107,10 @@ pub(super) fn without_escape_suffix(marker: &str) -> String {
     format!("{}{}", &marker[..cut], &marker[label_end..])
 }
 
-/// Is what follows a start marker a block?
+/// True if a block follows a start marker.
 ///
-/// At the beginning of a line it is if the line ends here, or if a field follows; elsewhere only if a field follows.
-/// So a marker that is merely mentioned swallows nothing.
+/// At the beginning of a line it does if the line ends here, or if a field follows; elsewhere only if a field
+/// follows. So a marker in running text swallows nothing.
 pub(super) fn follows(after: &str, start: LinePosition, rest: InputState) -> BlockDecision {
     let window = &after[..after.floor_char_boundary(LOOK_BYTES_MAX)];
     let (undecided, ended) = if window.len() < after.len() || window.len() == LOOK_BYTES_MAX {
@@ -162,7 +162,7 @@ pub(super) fn follows(after: &str, start: LinePosition, rest: InputState) -> Blo
     }
 }
 
-/// Behind the `>` that still belong to a marker of three.
+/// The text after the `>` that still belong to a marker of three.
 pub(super) fn skip_angles(text: &str) -> &str {
     let count = text.bytes().take(ANGLES_MAX - 3).take_while(|byte| *byte == b'>').count();
     &text[count..]

@@ -27,7 +27,8 @@ pub(super) struct VcpFields {
     pub(super) bare: Vec<String>,
 }
 
-/// Why a block is refused, and where to look for its end: `None` if it has none.
+/// Reason why a block is refused, and the offset at which the search for its end begins: `None` if it has
+/// none.
 struct BlockRefusal {
     flaw: VcpFlaw,
     from: Option<usize>,
@@ -213,7 +214,7 @@ fn read_value(
     Err(BlockRefusal { flaw, from: None, tainted: false })
 }
 
-/// Behind the next end marker.
+/// Offset after the next end marker.
 fn end_marker(text: &str, from: usize) -> Option<usize> {
     let mut at = from;
     while let Some(offset) = text[at..].find('<') {
@@ -300,7 +301,7 @@ fn marker(text: &str) -> MarkerToken {
     }
 }
 
-/// `<<<[X_ESCAPE]>>>` as `<<<[X]>>>`.
+/// Turns `<<<[X_ESCAPE]>>>` into `<<<[X]>>>`.
 fn without_suffix(marker: &str) -> String {
     let suffix = marker.to_ascii_uppercase().rfind("_ESCAPE").unwrap_or(marker.len());
     let tail = marker[suffix..].get("_ESCAPE".len()..).unwrap_or_default();
@@ -315,7 +316,7 @@ struct SignToken {
 
 enum ParsedSign {
     None,
-    /// Begins like a sign and is none.
+    /// Begins like a sign but is not one.
     LookAlike,
     Open(SignToken),
     Close(SignToken),

@@ -66,7 +66,7 @@ impl VcpTool {
         self.vcp.as_ref().is_some_and(|vcp| vcp.tool_name == name && vcp.command.as_deref() == command)
     }
 
-    /// The same under a name that the tool's manual uses for it.
+    /// True if `name`, as the tool's manual has it, and `command` identify this tool.
     fn is_alias(&self, name: &str, command: Option<&str>) -> bool {
         self.vcp.as_ref().is_some_and(|vcp| vcp.is_named(name) && vcp.command.as_deref() == command)
     }
@@ -90,11 +90,11 @@ pub(super) struct RequestReader {
     tools: Arc<VcpTools>,
     start: TextPosition,
     fields: Vec<RequestField>,
-    /// Names that stand between fields with a colon and without a value.
+    /// Names between fields that have a colon but no value.
     bare: Vec<String>,
     open: Option<OpenedCall>,
     emission: ArgumentEmission,
-    /// Something of the arguments was emitted.
+    /// True once a part of the arguments was emitted.
     emitted: bool,
 }
 
@@ -114,9 +114,9 @@ struct OpenedCall {
 /// State of the emission of arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ArgumentEmission {
-    /// As they come.
+    /// Emitted as they arrive.
     Live,
-    /// As they come, in the middle of a text value.
+    /// Emitted as they arrive, inside a text value.
     InText,
     /// All of them at the end of the block.
     AtEnd,
@@ -147,11 +147,11 @@ impl RequestReader {
 
     // --- fields as they arrive ---
 
-    /// Takes what stands in front of a field, `key`, or of the end: it means nothing, unless somebody forgot 「始」.
+    /// Handles text before a field, `key`, or before the end: it is ignored, unless 「始」 was forgotten.
     pub(super) fn note_gap(&mut self, gap: &str, key: Option<&str>) {
         let mut parts: Vec<&str> = gap.split([',', '，', '\n']).collect();
         if key.is_some() {
-            // The key itself may stand a line above its value.
+            // The key itself may be on a line above its value.
             while let Some(part) = parts.pop() {
                 if part.contains(is_key_char) {
                     break;
@@ -419,7 +419,7 @@ impl RequestReader {
         self.tools.tools.get(self.open.as_ref()?.tool?)
     }
 
-    /// Is this field passed on to the tool that was opened?
+    /// True if this field is passed on to the opened tool.
     fn is_argument(&self, key: &str) -> bool {
         let chosen = self.open.as_ref().is_some_and(|open| open.chosen);
         let idle = DIRECTIVES.contains(&key) && !self.opened_tool().is_some_and(|tool| tool.has(key));

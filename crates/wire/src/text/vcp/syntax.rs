@@ -2,7 +2,7 @@
 
 use super::super::escape::MarkerPrefix;
 
-/// `<` and `>` of a marker: at least two, at most so many.
+/// Most `<` or `>` of a marker; at least two are needed.
 pub(super) const ANGLES_MAX: usize = 8;
 /// Spaces inside the brackets of a marker, on each side.
 pub(super) const LABEL_SPACES_MAX: usize = 2;
@@ -24,7 +24,7 @@ pub(super) const BLOCK_BYTES_MAX: usize = 4 << 20;
 
 pub(super) const START: &str = "TOOL_REQUEST";
 pub(super) const END: &str = "END_TOOL_REQUEST";
-/// Behind [`START`] and [`END`]: an example.
+/// Suffix of [`START`] and [`END`] in an example.
 pub(super) const ESCAPE_SUFFIX: &str = "_ESCAPE";
 
 /// The field that names the tool; the only one whose name may be written in any case.

@@ -1,7 +1,7 @@
 //! Sentences of the VCP protocol for models and people.
 //!
-//! In English whatever the user speaks: it is read by models, and stays the same byte for byte so that prompt caches
-//! survive.
+//! In English for every language of the user: models read them, and they stay the same byte for byte so that
+//! prompt caches remain valid.
 
 use super::syntax::{BLOCK_BYTES_MAX, COMMANDS_MAX, FIELDS_MAX};
 use std::fmt;
@@ -27,7 +27,7 @@ without a number belong to all of them.
 - In results and messages a tilde may stand inside such a marker (<<<~[, 「~始」): it marks quoted text. Keep it when you \
 quote the text; it disappears by itself.";
 
-/// Why a block is refused. Each says what is wrong and how to write it right.
+/// Reason why a block is refused, with the correction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum VcpFlaw {
     /// No end marker before the next block, or for too long.
@@ -37,17 +37,17 @@ pub(super) enum VcpFlaw {
         key: String,
         closer: &'static str,
     },
-    /// The end marker stands inside a plain value.
+    /// The end marker is inside a plain value.
     EndInValue {
         key: String,
     },
-    /// An opening stands inside a plain value.
+    /// An opening is inside a plain value.
     OpenerInValue {
         key: String,
     },
     /// A closing without an opening.
     StrayCloser,
-    /// Something like an opening or closing that is none.
+    /// Text that resembles an opening or closing but is not one.
     BadMark,
     /// The text before an opening is no name and colon.
     NoKey,
@@ -72,7 +72,7 @@ pub(super) enum VcpFlaw {
     Bare {
         key: String,
     },
-    /// It follows a block that did not close a value.
+    /// The block follows one that did not close a value.
     AfterTainted,
 }
 

@@ -15,9 +15,9 @@ pub(super) struct XmlBlockReader {
     state: XmlBlockState,
     /// The JSON so far.
     body: ArgumentsReader,
-    /// Where it begins.
+    /// Position of the block's body.
     body_position: TextPosition,
-    /// Something but white space has come.
+    /// True once something other than white space has arrived.
     started: bool,
     outline: JsonOutline,
     /// The name of the call that was opened.
@@ -33,7 +33,7 @@ pub(super) struct XmlBlockReader {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum XmlBlockState {
     Json,
-    /// Behind the document, which has this length.
+    /// After the document, which has this length.
     Tail(usize),
     /// The block is refused; its end is looked for.
     Refused(TrustState),
@@ -57,7 +57,7 @@ impl XmlBlockReader {
         }
     }
 
-    /// Refuses the block for what stands at `at` of its JSON.
+    /// Refuses the block because of a flaw at offset `at` of its JSON.
     fn refuse(&mut self, flaw: &XmlFlaw, at: usize, out: &mut ScanOutput<'_>) {
         let text = self.body.text();
         let end = text.floor_char_boundary(at.min(RAW_BYTES_MAX - START.len()));
@@ -65,7 +65,7 @@ impl XmlBlockReader {
         out.emit(ScanEvent::Refused { reason: flaw.to_string(), raw: &raw });
     }
 
-    /// Tells what has become known of the call.
+    /// Emits what has become known of the call.
     fn emit_call(&mut self, out: &mut ScanOutput<'_>) {
         let text = self.body.text();
         if self.opened.is_none()
@@ -96,7 +96,7 @@ impl XmlBlockReader {
         let body = self.body.text();
         let closed = self.body.closed_len();
         let error = self.body.error().filter(|_| closed.is_none());
-        // Pieces end where characters end, and an error may stand inside one.
+        // Pieces end at character borders, and an error may be inside one.
         let known = closed.or(error.map(|error| error.offset)).unwrap_or(body.len());
         let mut wrong = error.map(|error| texts::invalid_json_text(error.message));
         let mut wrong_at = known;
@@ -356,7 +356,7 @@ fn call(json: &JsonRef<'_>) -> Result<(String, String), XmlFlaw> {
 struct JsonOutline {
     seen: usize,
     depth: usize,
-    /// Where the string began that is open, and whether a backslash came last.
+    /// Start of the open string, and true if a backslash came last.
     string: Option<(usize, bool)>,
     member: MemberState,
     /// The value of `name`, with its quotes.
@@ -370,7 +370,7 @@ enum MemberState {
     #[default]
     None,
     Named(MemberKey),
-    /// Its value follows.
+    /// Before the value of this member.
     AwaitingValue(MemberKey),
 }
 

@@ -25,7 +25,8 @@ const LOOK_BYTES_MAX: usize = 256;
 const TAIL_SPACES_MAX: usize = 1024;
 /// One block, in bytes.
 const BLOCK_BYTES_MAX: usize = 4 << 20;
-/// Nesting of a block's JSON. Below that of arguments, whose reader has another name for what is too deep.
+/// Deepest nesting of a block's JSON. Less than that of arguments, whose reader reports too deep nesting
+/// under another name.
 const DEPTH_MAX: usize = 100;
 const _: () = assert!(DEPTH_MAX < ARGUMENTS_DEPTH_MAX);
 
@@ -66,7 +67,7 @@ impl TextProtocol for XmlProtocol {
     }
 
     fn scanner(&self, tools: Arc<[ToolDefinition]>) -> Box<dyn TextScanner> {
-        // Names are wire names and values have the types of JSON: nothing depends on what is offered.
+        // Names are wire names and values have the types of JSON: nothing depends on the offered tools.
         drop(tools);
         Box::new(BlockScanner::new(block::XmlBlockReader::new(TextPosition::START)))
     }

@@ -1,4 +1,5 @@
-//! The simple reader of `<tool_call>` blocks: the grammar of leaked calls, and sentences for what it does not accept.
+//! The simple reader of `<tool_call>` blocks: the grammar of leaked calls, and error texts for everything
+//! that it refuses.
 
 use super::super::cursor::TextCursor;
 use super::super::escape::{MarkerPrefix, unescape};
@@ -58,7 +59,7 @@ impl ParserGrammar for XmlParser {
             return refused(&XmlFlaw::AfterTainted, "", after_end(), true);
         }
         let mut cursor = TextCursor::new(text, body);
-        // Only the white space of JSON may stand before it.
+        // Only the white space of JSON may precede it.
         let first = text.len() - text[body..].trim_start_matches([' ', '\t', '\r', '\n']).len();
         cursor.seek(first);
         if cursor.json().is_none() {
@@ -127,7 +128,7 @@ fn find_flaw(body: &str, first: usize) -> (XmlFlaw, usize) {
     }
 }
 
-/// Where a (beginning of a) document is nested too deeply.
+/// Offset at which a document, or its beginning, is nested too deeply.
 fn too_deep(document: &str) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in outside_strings(document) {
@@ -159,7 +160,7 @@ fn outside_strings(document: &str) -> impl Iterator<Item = (usize, u8)> {
     })
 }
 
-/// The name that the beginning of a call says.
+/// Name in the beginning of a call.
 fn name_in(before: &str) -> String {
     let mut depth = 0_usize;
     let mut is_value = false;
@@ -185,7 +186,7 @@ fn name_in(before: &str) -> String {
     String::new()
 }
 
-/// Is a key that decides given twice, in a call or in its `function`?
+/// True if a significant key is repeated, in a call or in its `function`.
 fn is_given_twice(json: &JsonRef<'_>) -> bool {
     if json.is_array() {
         return json.items().iter().any(is_given_twice);

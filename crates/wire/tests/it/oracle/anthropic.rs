@@ -29,7 +29,7 @@ pub fn read(body: &[u8]) -> OracleOutcome {
         Body::Events(events) => {
             for event in events {
                 match event {
-                    // A gateway's: it counts behind a stop reason.
+                    // The marker of a gateway: it counts after a stop reason.
                     Event::Done => reader.draft.is_complete |= reader.draft.finish.is_some(),
                     Event::Error(text) => reader.draft.fail(text),
                     Event::Json(name, value) => reader.event(&name, &value),
@@ -60,7 +60,7 @@ impl Reader {
                 }
                 self.message = id;
                 self.usage(&value["message"]["usage"]);
-                // A reply that was ready at once comes whole in its start.
+                // A reply that was complete at the start comes whole in the start event.
                 for (at, block) in value["message"]["content"].as_array().into_iter().flatten().enumerate() {
                     self.event("content_block_start", &json!({"index": at, "content_block": block}));
                     self.event("content_block_stop", &json!({"index": at}));

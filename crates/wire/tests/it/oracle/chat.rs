@@ -157,7 +157,7 @@ impl Choice {
         true
     }
 
-    /// The first field that says something; the others repeat it.
+    /// The first non-empty field; the others repeat it.
     fn reasoning(&mut self, delta: &Value) {
         let fields = ["reasoning_content", "reasoning", "reasoning_text", "thinking"];
         if let Some(text) = fields.iter().find_map(|field| string(delta, field)) {

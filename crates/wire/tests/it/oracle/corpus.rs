@@ -54,8 +54,8 @@ pub fn corpus() -> Option<Vec<Stream>> {
 }
 
 impl Stream {
-    /// The differences between an outcome and the expectation. The alternatives that the corpus accepts where the answer
-    /// is a matter of taste are none here: the documented answers are the expectations themselves.
+    /// The differences between an outcome and the expectation. Alternatives that the corpus accepts where
+    /// several answers are valid are not accepted here: only the documented answers are.
     pub fn differences(&self, got: &OracleOutcome) -> Vec<String> {
         if self.row.is_null() { Vec::new() } else { differences(&self.row["expect"], got) }
     }

@@ -24,7 +24,7 @@ pub struct DraftCall {
     pub fragments: Vec<String>,
     /// The arguments are free text.
     pub is_custom: bool,
-    /// The upstream said that this call is finished.
+    /// True if the upstream reported the call as finished.
     pub is_closed: bool,
 }
 
@@ -33,12 +33,12 @@ impl DraftCall {
         self.fragments.concat()
     }
 
-    /// Somebody has begun it: fragments alone do not.
+    /// True if the call has a head: fragments alone do not make a call.
     fn has_head(&self) -> bool {
         self.id.is_some() || !self.name.is_empty()
     }
 
-    /// More of it may come: it is no whole object, and was not said to be finished.
+    /// True if more of it may come: it is not a whole object, and was not reported as finished.
     fn is_open(&self) -> bool {
         let text = self.text();
         let is_whole = parse(&text).is_some_and(|value| value.as_object().is_some_and(|it| !it.is_empty()));
@@ -46,7 +46,7 @@ impl DraftCall {
     }
 }
 
-/// The call that a fragment under nobody's number belongs to: the only open one.
+/// The call that a fragment with a number of no call belongs to: the only open one.
 pub fn owner<'c>(calls: impl Iterator<Item = &'c DraftCall>) -> Option<usize> {
     let open: Vec<(usize, &DraftCall)> = calls.enumerate().filter(|(_, call)| call.is_open()).collect();
     match open[..] {
@@ -82,7 +82,7 @@ impl Draft {
         self.error.get_or_insert(message);
     }
 
-    /// The last counts, without the zeros of one who says that the prompt was empty.
+    /// Sets token counts: the last ones count, except zeros of an upstream that reports an empty prompt.
     pub fn use_tokens(&mut self, input: &Value, output: &Value) {
         let count = |value: &Value| value.as_u64().or_else(|| value.as_f64().map(|number| number as u64));
         let (input, output) = (count(input), count(output));
@@ -90,7 +90,7 @@ impl Draft {
         self.usage = (told(input).or(self.usage.0).or(input), told(output).or(self.usage.1).or(output));
     }
 
-    /// A fragment under a number that is no call's; says which call it went to.
+    /// Assigns a fragment with a number of no call; returns the call.
     pub fn stray(&mut self, text: Option<String>) -> usize {
         let at = owner(self.calls.iter()).unwrap_or_else(|| {
             self.calls.push(DraftCall::default());
@@ -124,7 +124,7 @@ impl Draft {
             } else {
                 arguments(&call.fragments, finished || call.is_closed)
             };
-            // Nothing was sent for it, and something was sent for nobody.
+            // It has no arguments, and there are fragments without an owner.
             let arguments = match arguments {
                 Ok(value) if has_orphans && value == json!({}) => Err(join(&call.text())),
                 other => other,

@@ -86,7 +86,7 @@ fn event(name: &str, data: Vec<String>, cut_off: bool, events: &mut Vec<Event>) 
     }
 }
 
-/// One JSON document a line; lines that are none are skipped.
+/// One JSON document per line; invalid lines are skipped.
 pub fn lines(body: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(body);
     text.strip_prefix('\u{FEFF}')

@@ -1,6 +1,7 @@
-//! The oracle: a second, naive reader of whole reply bodies, written from the notes on the wire formats and from the
-//! corpus, never from the product's code. It reads everything at once into `serde_json` values, joins strings, and
-//! sorts out calls at the very end, so it shares neither structure nor mistakes with the decoder under test.
+//! The oracle: a second, naive reader of whole reply bodies, written from the notes on the wire formats and
+//! from the corpus, never from the product's code. It reads the whole body into `serde_json` values, joins
+//! strings, and sorts out calls at the very end, so it shares neither structure nor mistakes with the decoder
+//! under test.
 
 mod anthropic;
 mod bedrock;

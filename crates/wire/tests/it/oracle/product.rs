@@ -92,7 +92,7 @@ impl fmt::Write for Digest {
     }
 }
 
-/// The same in the oracle's words.
+/// A reply of the product in the oracle's form.
 pub fn outcome(reply: &ModelReply) -> OracleOutcome {
     let call = |call: &wire::ReplyCall| OracleCall {
         id: call.upstream_id.as_ref().map(|id| id.as_str().to_owned()),

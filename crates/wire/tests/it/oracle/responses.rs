@@ -125,12 +125,12 @@ fn read_item(kind: &str, event: &Value, items: &mut BTreeMap<u64, Item>, ids: &m
     }
 }
 
-/// The same text, or the same document.
+/// True for equal texts, or equal documents.
 fn is_same(a: &str, b: &str) -> bool {
     a == b || parse(a).is_some_and(|value| parse(b) == Some(value))
 }
 
-/// A snapshot replaces; an empty one says nothing.
+/// A snapshot replaces; an empty one has no effect.
 fn settled(item: &mut Item, text: &Value) {
     item.call.is_closed = true;
     if let Some(text) = text.as_str().filter(|text| !text.is_empty()) {
@@ -160,7 +160,7 @@ fn snapshot(value: &Value, item: &mut Item) {
         call.id = call.id.take().or_else(|| string(value, "call_id")).or_else(|| string(value, "id"));
         call.name = string(value, "name").unwrap_or(std::mem::take(&mut call.name));
         let text = string(value, if call.is_custom { "input" } else { "arguments" });
-        // A placeholder says nothing about what has come.
+        // A placeholder contains no information about earlier arguments.
         if let Some(text) = text.filter(|text| text != "{}" || call.fragments.is_empty()) {
             call.fragments = vec![text];
         }

@@ -66,7 +66,7 @@ pub fn join(text: &str) -> String {
     out
 }
 
-/// The same for every string of a value.
+/// Restores the surrogates in every string of a value.
 pub fn join_value(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(join(&text)),

@@ -1,4 +1,4 @@
-//! Sums of samples of turns and calls, against what somebody with pencil and paper would say.
+//! Metrics of turns and calls, compared with a naive computation.
 
 use super::{
     BUCKETS_MAX, CallsMetrics, METRIC_CONVERSATIONS_MAX, METRIC_NAMES_MAX, MetricsInfo, NamedTurnsMetrics,
@@ -38,7 +38,7 @@ fn all<T>(rows: Vec<T>) -> SampleRows<T> {
     SampleRows { rows, truncated: false }
 }
 
-/// The smallest value that so many of a hundred are not above: the definition, tried with every value.
+/// The nearest-rank percentile by its definition, tried with every value.
 fn naive(values: &[f64], percent: usize) -> Option<f64> {
     let is_enough = |at_most: f64| {
         values.iter().filter(|value| **value <= at_most).count() * 100 >= percent * values.len()
@@ -68,7 +68,7 @@ fn check_calls(metrics: &CallsMetrics, calls: &[&CallSample]) {
     check_spread(metrics.duration_ms, &took);
 }
 
-/// Everything that an answer says, computed again from all samples for each figure.
+/// Computes every figure of an answer again from all samples, and compares.
 fn check(samples: &MetricSamples, range: &SampleRange, buckets: u32) -> MetricsInfo {
     let found = compute_metrics(samples, range, buckets);
     let calls: Vec<&CallSample> = samples.calls.rows.iter().collect();
@@ -142,13 +142,13 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_figure_is_what_its_definition_says((samples, range, buckets) in any_time()) {
+    fn metrics_match_their_definitions((samples, range, buckets) in any_time()) {
         check(&samples, &range, buckets);
     }
 }
 
 #[test]
-fn a_percentile_is_one_of_the_values() {
+fn percentile_is_one_of_the_values() {
     let spread = |values: &[f64]| {
         let found = Percentiles::of(values.to_vec());
         (found.p50, found.p95)
@@ -161,7 +161,7 @@ fn a_percentile_is_one_of_the_values() {
 }
 
 #[test]
-fn a_time_says_how_fast_and_how_well_it_went() {
+fn metrics_cover_speed_error_rate_and_buckets() {
     let range = SampleRange { from: 1_000, until: 1_100, rows_max: 5 };
     let calls = vec![
         call("b.two", "success", 1_000, Some(10)),
@@ -184,7 +184,7 @@ fn a_time_says_how_fast_and_how_well_it_went() {
 }
 
 #[test]
-fn turns_are_told_apart_by_model_agent_and_conversation_and_failures_by_their_error() {
+fn turns_group_by_name_and_failed_calls_by_error_code() {
     let range = SampleRange { from: 0, until: 10, rows_max: 99 };
     let of = |model: Option<&str>, agent: &str, conversation: &str, status: &str, read: i64, wrote: i64| {
         TurnSample {
@@ -211,7 +211,7 @@ fn turns_are_told_apart_by_model_agent_and_conversation_and_failures_by_their_er
         failed("error", Some("http_500: the server said: no"), "loud"),
         failed("error", Some("http_500"), "quiet"),
         failed("timed_out", None, "loud"),
-        // Neither is a failure of the tool, whatever is said of it.
+        // Neither counts as a failure of the tool.
         failed("denied", Some("denied: not now"), "loud"),
         failed("success", None, "deleted"),
     ];
@@ -245,7 +245,7 @@ fn turns_are_told_apart_by_model_agent_and_conversation_and_failures_by_their_er
 }
 
 #[test]
-fn so_many_names_are_told_apart() {
+fn named_metrics_are_limited() {
     let range = SampleRange { from: 0, until: 10, rows_max: 9_999 };
     let turns = (0..METRIC_NAMES_MAX + 3).map(|number| TurnSample {
         model: Some(format!("m/{number}")),
@@ -263,7 +263,7 @@ fn so_many_names_are_told_apart() {
 }
 
 #[test]
-fn so_many_tools_are_told_apart() {
+fn tool_metrics_are_limited_and_omissions_counted() {
     let range = SampleRange { from: 0, until: 10, rows_max: 999 };
     let calls = (0..TOOLS_MAX + 3).map(|number| call(&format!("t.{number}"), "success", 1, Some(1)));
     let samples = MetricSamples { calls: all(calls.collect()), ..MetricSamples::default() };

@@ -1,9 +1,9 @@
-//! A value of the request that knows where it stands.
+//! A value of the request with its path.
 
 use crate::surface::chat_completions::InvalidRequestError;
 use serde_json::{Map, Value};
 
-/// A value and its place.
+/// A value and its path.
 #[derive(Clone, Debug)]
 pub(super) struct BodyField<'a> {
     value: &'a Value,
@@ -90,7 +90,7 @@ impl<'a> BodyField<'a> {
         Ok(Some(count as u32))
     }
 
-    /// `what` follows the name of the place.
+    /// An error at this path; `what` follows the path in the message.
     pub(super) fn invalid(&self, what: impl std::fmt::Display) -> InvalidRequestError {
         InvalidRequestError::invalid(self.path.clone(), format!("`{}` {what}", self.path))
     }

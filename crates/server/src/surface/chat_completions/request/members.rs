@@ -1,5 +1,5 @@
-//! Members of messages beside text and calls: reasoning that goes back to its model, and names of everything that the model is
-//! not given.
+//! Members of messages other than text and calls: reasoning that is sent back to its model, and names of all
+//! members that are not sent to the model.
 
 use super::{NAMED_MAX, is_plain_name, says_something};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ const MESSAGE_FIELDS: &[&str] = &["role", "content", "tool_call_id"];
 const ASSISTANT_FIELDS: &[&str] =
     &["refusal", "reasoning_content", "reasoning", "reasoning_details", "thinking_blocks", "tool_calls"];
 const CALL_FIELDS: &[&str] = &["type", "function", "custom", "extra_content"];
-/// Members that replies have and that mean nothing to a model, or repeat what others say.
+/// Members of replies that have no meaning for a model, or repeat others.
 const ECHOED_FIELDS: &[&str] = &["id", "index", "name", "object", "parsed", "status"];
 
 pub(super) struct MemberReader<'a> {
@@ -27,9 +27,9 @@ pub(super) struct MemberReader<'a> {
 enum PartBlocks {
     #[default]
     Whole,
-    /// One has no signature.
+    /// One block has no signature.
     Partial,
-    /// They were left out.
+    /// Blocks were left out.
     Omitted,
 }
 
@@ -110,8 +110,8 @@ impl<'a> MemberReader<'a> {
         }
     }
 
-    /// Thinking of an assistant's message, which may be the `thought` among its parts. Forms that the model takes back as they
-    /// are go into `reasoning`.
+    /// Reads the reasoning of an assistant's message, which may be a `thought` among its parts. Forms that
+    /// the model accepts unchanged go into `reasoning`.
     pub(super) fn read_reasoning(
         &mut self,
         message: &Value,
@@ -153,7 +153,7 @@ impl<'a> MemberReader<'a> {
         if thinking.is_empty() { thought } else { thinking }
     }
 
-    /// Members of a call beside the call itself.
+    /// Members of a call other than the call itself.
     pub(super) fn read_call(&mut self, call: &Value, reasoning: &mut ClientReasoning) {
         let extra = &call["extra_content"];
         match (call["id"].as_str(), extra["google"]["thought_signature"].as_str()) {
@@ -212,7 +212,7 @@ fn is_deeper(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Of either alphabet, as Gemini reads it, which refuses the whole request for anything else.
+/// True for either alphabet of base64, as Gemini reads it, which refuses the whole request for other text.
 fn is_base64(text: &str) -> bool {
     let unpadded = text.trim_end_matches('=');
     let is_digit = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(&byte);

@@ -19,7 +19,7 @@ use url::{Host, Url};
 /// Messages of the chat, oldest first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct ChatTranscript {
-    /// Everything but what is to be answered now.
+    /// All messages before the current input.
     pub history: Vec<Message>,
     /// The user's last message; empty if the history ends with something else.
     pub input: Vec<UserPart>,
@@ -31,11 +31,11 @@ pub(crate) struct ChatTranscript {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UploadedFile {
     pub name: String,
-    /// Its content.
+    /// Content of the file.
     pub media: Media,
 }
 
-/// The ids of all files that the messages speak of.
+/// The ids of all files that the messages refer to.
 pub(crate) fn referenced_files(body: &Value) -> Vec<String> {
     let mut file_ids = Vec::new();
     let messages = body["messages"].as_array().into_iter().flatten();
@@ -68,9 +68,9 @@ fn file_id(text: &str) -> Option<&str> {
 /// Modalities of the model in addition to text and pictures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct InputModalities {
-    /// It hears sound.
+    /// The model accepts sound.
     pub audio: bool,
-    /// Its server looks up pictures by their address.
+    /// The upstream fetches pictures by their address.
     pub image_urls: bool,
 }
 
@@ -178,7 +178,7 @@ impl MessageReader<'_> {
                     self.history.push(Message::User(parts));
                 }
             }
-            // Wherever they stand: a turn has one place for them.
+            // At any position: a turn has one place for instructions.
             "system" | "developer" => {
                 let text = content_text(&message.required("content")?)?;
                 if !text.is_empty() {
@@ -235,7 +235,8 @@ impl MessageReader<'_> {
         if let Some(id) = file_id(text) {
             return Ok(UserPart::Image(self.uploaded(&url, id)?.media));
         }
-        // Never fetched here: the server would reach whatever a user or a page names. Who fetches is the model's provider.
+        // Never fetched here: the server would request any address that a user or a page names. The provider
+        // fetches it.
         if self.modalities.image_urls && is_public(text) {
             return Ok(UserPart::Image(Media::from_url(image_type(text).to_owned(), text.to_owned())));
         }
@@ -382,8 +383,8 @@ impl MessageReader<'_> {
                 (kind, None) => self.members.read_other(part.value(), kind, reasoning),
             }
         }
-        // Between texts each has its place, which a history does not have: "blocks in the latest assistant message cannot be
-        // modified" (Anthropic, HTTP 400; BerriAI/litellm#23137).
+        // Between texts each block has a position, which a history does not record: "blocks in the latest
+        // assistant message cannot be modified" (Anthropic, HTTP 400; BerriAI/litellm#23137).
         self.members.check_blocks(is_in_front, reasoning);
         Ok((texts.join("\n"), thoughts.join("\n")))
     }
@@ -425,7 +426,7 @@ impl MessageReader<'_> {
         Ok(ToolOutput { media, ..ToolOutput::text(texts.join("\n")) })
     }
 
-    /// Everything that follows is no result of the open calls.
+    /// Closes the open calls: later messages are not their results.
     fn close(&mut self) -> Result<(), InvalidRequestError> {
         let Some(PendingStep { mut step, calls, mut outcomes, path, ids: _ }) = self.open.take() else {
             return Ok(());
@@ -508,7 +509,8 @@ fn content_text(content: &BodyField<'_>) -> Result<String, InvalidRequestError> 
     Ok(texts.join("\n"))
 }
 
-/// `https://` and a name of the internet: nothing that means this machine or its network to whoever looks it up.
+/// True for `https://` and a public host name: not a name that may resolve to the local machine or its
+/// network.
 fn is_public(text: &str) -> bool {
     let Ok(url) = Url::parse(text) else { return false };
     let Some(Host::Domain(name)) = url.host() else { return false };
@@ -522,7 +524,7 @@ fn is_public(text: &str) -> bool {
         && !INSIDE.contains(&last)
 }
 
-/// By the end of its path; only Gemini wants to know.
+/// Media type from the end of the path; only Gemini needs it.
 fn image_type(url: &str) -> &'static str {
     let path = url.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
     match path.rsplit('.').next().unwrap_or_default() {

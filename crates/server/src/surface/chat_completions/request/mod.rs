@@ -1,7 +1,8 @@
-//! A request for a chat completion as this server understands it. Pure: nothing is looked up here but files, by a closure.
+//! A request for a chat completion, parsed. Pure: it only looks up files, through a closure.
 //!
-//! Fields that OpenAI does not know, or that change nothing here, are ignored, as every server does; a field that we
-//! know and cannot do is refused by its name, since an answer that silently is another one is worse than none.
+//! Fields that OpenAI does not have, or that change nothing here, are ignored, as every server does; a field
+//! that is known and not supported is refused by its name, since a silently different answer would be worse
+//! than none.
 
 mod field;
 mod members;
@@ -26,9 +27,9 @@ use throughline_wire::{CallOutcome, Dialect, Message, ReasoningTarget, ToolChoic
 /// Delivery of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeliveryMode {
-    /// As server-sent events.
+    /// Server-sent events.
     Stream,
-    /// As one body.
+    /// One body.
     Complete,
 }
 
@@ -41,10 +42,10 @@ pub(crate) enum ApprovalPreference {
 }
 
 impl ApprovalPreference {
-    /// As a header says it.
+    /// Parses the value of the header.
     ///
     /// # Errors
-    /// It is neither.
+    /// The value is neither.
     pub(crate) fn of_header(value: &str) -> Result<Self, InvalidRequestError> {
         Self::named(value.trim()).ok_or_else(|| {
             InvalidRequestError::invalid("Throughline-Approval", "the header is neither `ask` nor `deny`")
@@ -62,22 +63,22 @@ impl ApprovalPreference {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ChatRequest {
-    /// As the client names it.
+    /// Model as the client names it.
     pub model: String,
     /// Streamed or not.
     pub delivery: DeliveryMode,
     pub usage_chunk: UsageChunk,
-    /// Everything in `system` and `developer` messages, in order.
+    /// Text of all `system` and `developer` messages, in order.
     pub instructions: Option<String>,
     /// Messages of the chat.
     pub transcript: ChatTranscript,
     /// Sampling and the form of the answer.
     pub sampling: SamplingOptions,
-    /// Fields that nothing here reads, by name: the answer is given without them, and says so.
+    /// Names of unknown fields, which the answer reports as ignored.
     pub unknown_fields: Vec<String>,
-    /// The same of members and parts of messages.
+    /// Names of ignored members and parts of messages.
     pub omitted_of_messages: Vec<String>,
-    /// The same of members of tools.
+    /// Names of ignored members of tools.
     pub omitted_of_tools: Vec<String>,
     /// Tools that the client runs itself.
     pub tools: Vec<DeclaredTool>,
@@ -86,7 +87,7 @@ pub(crate) struct ChatRequest {
     pub server_tools: ToolToggle,
     /// Rendering of server-side tools; `None` for that of the model's name or the server.
     pub render: Option<ToolRendering>,
-    /// Go on with this conversation of the server's instead of the history in the request.
+    /// Conversation of the server to continue, instead of the history in the request.
     pub conversation_id: Option<String>,
     /// Handling of calls that need approval; `None` for the server's default.
     pub approval: Option<ApprovalPreference>,
@@ -148,7 +149,7 @@ impl ChatRequest {
 }
 
 impl ChatRequest {
-    /// The fields that an upstream of this API has no word for: the answer is given without them.
+    /// Fields without an equivalent at an upstream of this API: the answer ignores and reports them.
     pub(crate) fn ignored_fields(&self, api: UpstreamApi) -> Vec<&str> {
         let mut ignored = self.sampling.ignored_fields(api);
         let holds_to_schemas = matches!(api.dialect, Dialect::OpenaiChat | Dialect::OpenaiResponses);
@@ -158,11 +159,11 @@ impl ChatRequest {
         ignored
     }
 
-    /// Where questions of the turn are put, if tools are shown like this. A client that says nothing of questions never waits
-    /// for one.
+    /// Channel for approval questions, with this rendering of tools. A client that does not set an approval
+    /// preference never waits for a question.
     ///
     /// # Errors
-    /// It wants to be asked, and cannot be.
+    /// The client requests questions, and the rendering cannot show them.
     pub(crate) fn approval_channel(
         &self,
         render: ToolRendering,
@@ -184,7 +185,7 @@ impl ChatRequest {
         }
     }
 
-    /// Takes codes of questions out of everything that a model is told.
+    /// Removes codes of questions from all text for the model.
     pub(crate) fn strip_codes(&mut self) {
         let ChatTranscript { history, input, tool_results: _ } = &mut self.transcript;
         self.instructions.iter_mut().for_each(strip_codes);
@@ -266,7 +267,8 @@ const KNOWN_FIELDS: &[&str] = &[
     "parallel_tool_calls",
     "throughline",
 ];
-/// So many fields are named, and so many members of messages: a header has no more than 8 KiB at some proxies.
+/// Maximum number of ignored fields that are named, and of members of messages: some proxies limit headers to
+/// 8 KiB.
 const NAMED_MAX: usize = 16;
 
 fn unknown_fields(body: &BodyField<'_>) -> Vec<String> {
@@ -291,7 +293,7 @@ fn says_something(value: &Value) -> bool {
     }
 }
 
-/// True for what may stand in a header as it is.
+/// True for a name that needs no escaping in a header.
 fn is_plain_name(name: &str) -> bool {
     name.len() <= 64 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }

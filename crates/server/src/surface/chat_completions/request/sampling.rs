@@ -1,4 +1,4 @@
-//! Sampling and the form of the answer, in the words of each upstream.
+//! Sampling and the format of the answer, in the fields of each upstream.
 
 use super::field::BodyField;
 use crate::surface::chat_completions::InvalidRequestError;
@@ -32,13 +32,13 @@ pub(crate) struct UpstreamApi {
     pub account_fields: AccountFields,
 }
 
-/// Treatment of fields about the request and its account (`service_tier`, `metadata`, …). Servers that only speak OpenAI's
-/// dialect refuse requests for them.
+/// Treatment of fields about the request and its account (`service_tier`, `metadata`, …). Other servers with
+/// OpenAI's dialect refuse requests with them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccountFields {
     /// Sent as they are: it is OpenAI itself.
     Sent,
-    /// Not sent, and named.
+    /// Not sent, and reported as ignored.
     Omitted,
 }
 
@@ -50,7 +50,7 @@ const JSON_ONLY_PROMPT: &str =
 pub(super) const HINTS: [&str; 6] =
     ["top_p", "seed", "presence_penalty", "frequency_penalty", "reasoning_effort", "verbosity"];
 
-/// Fields that say something of the request, of its account, or of the cache that it uses.
+/// Fields about the request, its account, or its cache.
 pub(super) const ACCOUNT_FIELDS: [&str; 7] = [
     "metadata",
     "store",
@@ -112,10 +112,10 @@ impl SamplingOptions {
         })
     }
 
-    /// The same as an upstream of this API is told it.
+    /// The options in the form of an upstream of this API.
     ///
     /// # Errors
-    /// `stop`, `response_format` or `logit_bias` where the upstream has nothing of the kind.
+    /// `stop`, `response_format` or `logit_bias` if the upstream has no equivalent.
     pub(crate) fn settings(&self, api: UpstreamApi) -> Result<ModelSettings, InvalidRequestError> {
         let mut extra = match api.dialect {
             Dialect::OpenaiChat => self.chat(),
@@ -152,7 +152,7 @@ impl SamplingOptions {
         (any_json && has_no_field).then_some(JSON_ONLY_PROMPT)
     }
 
-    /// The fields that an upstream of this API has no word for: the answer is given without them.
+    /// Fields without an equivalent at an upstream of this API: the answer ignores and reports them.
     pub(crate) fn ignored_fields(&self, api: UpstreamApi) -> Vec<&str> {
         let known: &[&str] = match api.dialect {
             Dialect::OpenaiChat => &HINTS,
@@ -178,12 +178,13 @@ impl SamplingOptions {
         ignored
     }
 
-    /// All the fields that the request has. A turn that goes on has those of its first request.
+    /// All fields that the request sets. A continued turn uses those of its first request.
     pub(crate) fn given_fields(&self) -> Vec<&str> {
         self.given.iter().copied().chain(self.account_fields()).collect()
     }
 
-    /// Fields about the account that say something: clients send `store: false` and empty metadata by default.
+    /// Fields about the account that are not empty: clients send `store: false` and empty metadata by
+    /// default.
     fn account_fields(&self) -> impl Iterator<Item = &str> {
         let says_something =
             |value: &Value| *value != false && value.as_object().is_none_or(|map| !map.is_empty());
@@ -306,7 +307,7 @@ impl SamplingOptions {
         self.anthropic()
     }
 
-    /// The hints that there are, under the upstream's names.
+    /// Supported hints, under the upstream's names.
     fn renamed_hints(&self, names: &[(&str, &str)]) -> Map<String, Value> {
         let hint =
             |(ours, theirs): &(&str, &str)| Some(((*theirs).to_owned(), self.hints.get(*ours)?.clone()));

@@ -48,16 +48,17 @@ fn text(text: &str) -> UserPart {
 }
 
 #[test]
-fn the_smallest_request() {
+fn minimal_request_gets_defaults() {
     let request = understood(json!({}));
     assert_eq!((request.model.as_str(), request.delivery), ("default", DeliveryMode::Complete));
     assert_eq!((request.transcript.input, request.transcript.history), (vec![text("Hi")], vec![]));
     assert_eq!((request.instructions, request.render, request.approval), (None, None, None));
 }
 
-/// A reply that was stopped while it thought has said nothing: the user's message before it is still to be answered.
+/// A reply that was stopped during its reasoning has no content: the user message before it is still to be
+/// answered.
 #[test]
-fn thinking_alone_is_no_message() {
+fn message_with_only_thinking_is_dropped() {
     for thought in [
         json!({"role": "assistant", "content": [{"type": "thinking", "thinking": "Hm."}]}),
         json!({"role": "assistant", "content": "", "reasoning_content": "Hm."}),
@@ -85,9 +86,10 @@ fn step_for(target: &ReasoningTarget, message: &Value) -> (ClosedStep, Vec<Strin
     (step.clone(), request.omitted_of_messages)
 }
 
-/// As Mistral, Anthropic and others write an assistant's content, sent back by a client that met them before.
+/// Content of an assistant's message as Mistral, Anthropic and others write it, sent back by a client that
+/// has used them.
 #[test]
-fn thinking_among_the_parts_is_kept_and_other_kinds_are_omitted_by_name() {
+fn thinking_parts_are_read_and_unknown_kinds_named() {
     for (content, thinking, text, omitted) in [
         (
             json!([{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}, {"type": "text", "text": "."}]},
@@ -212,7 +214,7 @@ fn signed_reasoning_goes_to_the_model_that_reads_it() {
 }
 
 #[test]
-fn codes_are_taken_out_of_what_goes_back_as_it_is() {
+fn codes_are_stripped_from_text_and_provider_state() {
     let claude = target(Dialect::Anthropic, ReasoningEcho::None, "claude");
     let code = format!("tlq_{}", "ab".repeat(16));
     let said = json!({"role": "assistant", "content": [
@@ -225,9 +227,9 @@ fn codes_are_taken_out_of_what_goes_back_as_it_is() {
     assert!(!shown(&request).contains(&code), "{}", shown(&request));
 }
 
-/// It would be another question without it.
+/// The question would be a different one without it.
 #[test]
-fn a_users_part_of_an_unknown_kind_is_refused_with_the_kinds_that_are_known() {
+fn unknown_user_part_is_rejected_with_the_known_kinds() {
     let part = json!({"type": "video_url", "video_url": {"url": "https://example.com/a.mp4"}});
     let refusal = read(&with(json!({"messages": [{"role": "user", "content": [part]}]}))).unwrap_err();
     assert_eq!((refusal.code, refusal.param.as_str()), ("unsupported", "messages[0].content[0].type"));
@@ -238,7 +240,7 @@ fn a_users_part_of_an_unknown_kind_is_refused_with_the_kinds_that_are_known() {
 }
 
 #[test]
-fn members_of_messages_that_nobody_reads_are_named_and_echoes_are_not() {
+fn unread_message_fields_are_named_except_echoes() {
     let message = json!({
         "role": "assistant", "content": "Yes.", "id": "msg_1", "name": "x", "index": 0, "status": "completed", "parsed": {"a": 1},
         "refusal": "No.", "annotations": [{}], "audio": {"id": "a"}, "prefix": true, "a b": 1,
@@ -266,7 +268,7 @@ fn members_of_messages_that_nobody_reads_are_named_and_echoes_are_not() {
 }
 
 #[test]
-fn instructions_are_gathered_and_history_becomes_pairs() {
+fn instructions_are_joined_and_calls_paired_with_results() {
     let request = understood(json!({"messages": [
         {"role": "system", "content": "One."},
         {"role": "user", "content": [{"type": "text", "text": "Weather?"}]},
@@ -302,7 +304,7 @@ fn instructions_are_gathered_and_history_becomes_pairs() {
 }
 
 #[test]
-fn results_at_the_end_are_answers_and_what_follows_them_is_input() {
+fn trailing_tool_results_are_separated_from_input() {
     let call = json!({"role": "assistant", "content": "", "tool_calls": [
         {"id": "a", "type": "function", "function": {"name": "f", "arguments": ""}}]});
     let result = json!({"role": "tool", "tool_call_id": "a", "content": "42"});
@@ -318,7 +320,7 @@ fn results_at_the_end_are_answers_and_what_follows_them_is_input() {
 }
 
 #[test]
-fn pictures_and_files_come_along() {
+fn images_and_files_become_input_parts() {
     let parts = |content: Value| {
         understood(json!({"messages": [{"role": "user", "content": content}]})).transcript.input
     };
@@ -346,7 +348,7 @@ fn pictures_and_files_come_along() {
 }
 
 #[test]
-fn what_only_we_know_is_read() {
+fn throughline_fields_are_read() {
     let request = understood(json!({
         "stream": true, "stream_options": {"include_usage": true}, "some_future_field": 1,
         "throughline": {"render": "owui_event", "conversation_id": "conv_1", "approval": "deny"},
@@ -360,7 +362,7 @@ fn what_only_we_know_is_read() {
 }
 
 #[test]
-fn what_cannot_be_done_is_refused_by_name() {
+fn invalid_and_unsupported_fields_are_rejected_by_name() {
     let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
     let user = |content: Value| json!({"messages": [{"role": "user", "content": content}]});
     let call = json!({"role": "assistant", "tool_calls": [
@@ -439,7 +441,7 @@ fn what_cannot_be_done_is_refused_by_name() {
 }
 
 #[test]
-fn tools_of_the_client_are_offered_unless_it_says_none() {
+fn tool_choice_none_offers_no_client_tools() {
     let tools =
         json!([{"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}]);
     let request = understood(json!({"tools": tools}));
@@ -453,9 +455,9 @@ fn tools_of_the_client_are_offered_unless_it_says_none() {
     assert_eq!((off.tools.len(), off.server_tools), (1, ToolToggle::Off));
 }
 
-/// As frameworks send them: with and without a type, and in the form of either API.
+/// Forms that frameworks send: with and without a type, and in the form of either API.
 #[test]
-fn a_choice_is_understood_in_every_form_in_which_it_comes() {
+fn tool_choice_is_read_in_every_form() {
     let tool = |name: &str| json!({"type": "function", "function": {"name": name}});
     let named = ToolChoice::Tool("b".into());
     let allowed =
@@ -488,7 +490,7 @@ fn a_choice_is_understood_in_every_form_in_which_it_comes() {
 
 /// Defaults that clients write out, and habits of other servers.
 #[test]
-fn what_says_nothing_is_no_reason_to_refuse() {
+fn explicit_default_values_are_accepted() {
     let tokens =
         |more: Value| understood(more).sampling.settings(api(Dialect::OpenaiChat)).unwrap().max_output_tokens;
     for (more, expected) in [
@@ -516,7 +518,7 @@ fn what_says_nothing_is_no_reason_to_refuse() {
 }
 
 #[test]
-fn results_have_pictures_and_arguments_may_be_objects() {
+fn tool_results_accept_images_and_arguments_objects() {
     let picture = json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}});
     let request = understood(json!({"messages": [
         {"role": "user", "content": "Draw"},
@@ -536,7 +538,7 @@ fn results_have_pictures_and_arguments_may_be_objects() {
 
 /// The server looks nothing up; an upstream that does is given the address.
 #[test]
-fn addresses_and_sound_go_to_models_that_take_them() {
+fn image_urls_and_audio_require_upstream_support() {
     let said = |part: Value, senses| {
         let body = with(json!({"messages": [{"role": "user", "content": [part]}]}));
         read_for(&body, senses, None).map(|request| request.transcript.input)
@@ -575,7 +577,7 @@ fn addresses_and_sound_go_to_models_that_take_them() {
 
 /// An answer that silently is another one is worse than none.
 #[test]
-fn what_the_model_is_not_told_is_named() {
+fn unsent_fields_are_named_per_dialect() {
     let request = understood(json!({
         "seed": 7, "reasoning_effort": "low", "parallel_tool_calls": false, "top_p": 1, "logprobs": true, "top_logprobs": 3,
         "top_k": 40, "prediction": null, "user": null, "store": false, "metadata": {}, "stream": false, "x y": 1,
@@ -597,9 +599,9 @@ fn what_the_model_is_not_told_is_named() {
     }
 }
 
-/// OpenAI's own fields about the request reach OpenAI, and servers that only speak its dialect are not asked with them.
+/// OpenAI's fields about the request are sent to OpenAI, and not to other servers with its dialect.
 #[test]
-fn fields_of_the_account_reach_openai_and_are_named_elsewhere() {
+fn account_fields_reach_openai_and_are_named_elsewhere() {
     let account = json!({
         "metadata": {"team": "x"}, "store": true, "service_tier": "flex", "safety_identifier": "u1", "user": "ada",
         "prompt_cache_key": "k", "prompt_cache_retention": "24h",
@@ -618,9 +620,10 @@ fn fields_of_the_account_reach_openai_and_are_named_elsewhere() {
     }
 }
 
-/// A function that is to be held to its schema is, where the upstream can; what else a tool says is named.
+/// A function with `strict` is sent with it, if the upstream supports that; other members of a tool are
+/// reported.
 #[test]
-fn what_is_said_of_tools_is_passed_on_or_named() {
+fn tool_fields_are_forwarded_or_named() {
     let tool = |more: Value| {
         let mut function = json!({"name": "look", "parameters": {"type": "object"}});
         function.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -652,9 +655,9 @@ fn api(dialect: Dialect) -> UpstreamApi {
     UpstreamApi { dialect, account_fields: AccountFields::Omitted }
 }
 
-/// The requested limit, in the words of each upstream.
+/// The requested limit, in the field of each upstream.
 #[test]
-fn sampling_is_passed_on_or_refused() {
+fn sampling_is_forwarded_or_rejected_per_dialect() {
     let all = json!({
         "temperature": 0.5, "max_tokens": 100, "max_completion_tokens": 50, "top_p": 0.9, "seed": 7, "stop": "END",
         "presence_penalty": 0.1, "user": "ada",
@@ -717,7 +720,7 @@ fn sampling_is_passed_on_or_refused() {
     // What changes nothing is no reason to refuse.
     let plain = json!({"response_format": {"type": "text"}, "parallel_tool_calls": true, "logit_bias": null});
     assert!(settings(&plain, Dialect::Anthropic).unwrap().extra.is_empty());
-    // A sentence where there is no field.
+    // A sentence for upstreams without a field.
     let any_json = understood(json!({"response_format": {"type": "json_object"}})).sampling;
     for dialect in [Dialect::Anthropic, Dialect::BedrockConverse, Dialect::BedrockAnthropic] {
         assert!(any_json.settings(api(dialect)).unwrap().extra.is_empty());

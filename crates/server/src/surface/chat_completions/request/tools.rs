@@ -14,9 +14,9 @@ const NAME_BYTES_MAX: usize = 64;
 /// A tool of the client's.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct DeclaredTool {
-    /// Its name, which the model and the client both use.
+    /// Name, which the model and the client both use.
     pub name: String,
-    /// For the model.
+    /// Description for the model.
     pub description: String,
     /// JSON Schema of the arguments.
     pub parameters: Value,
@@ -76,7 +76,7 @@ impl ToolOptions {
             self.choice = ToolChoice::Tool(self.require_declared(&name)?.into());
         }
         match self.choice {
-            // Whoever wants no call means none, and knows nothing of tools that it has not declared.
+            // A client that forbids calls gets none, including tools that it has not declared.
             ToolChoice::None => (self.tools, self.server_tools) = (Vec::new(), ToolToggle::Off),
             ToolChoice::Required if self.tools.is_empty() => {
                 return Err(field
@@ -142,7 +142,7 @@ fn allowed_tools<'f>(field: &BodyField<'f>) -> Result<Option<BodyField<'f>>, Inv
     }
 }
 
-/// Names what a tool says and nothing here reads.
+/// Collects the names of a tool's members that are ignored.
 fn collect_omitted(tool: &BodyField<'_>, omitted: &mut BTreeSet<String>) {
     let known: [(&str, &[&str], Option<&Value>); 2] = [
         ("tools", &["type", "function"], Some(tool.value())),
@@ -181,7 +181,7 @@ fn read_tool(tool: &BodyField<'_>) -> Result<DeclaredTool, InvalidRequestError> 
         Some(parameters) => Value::Object(parameters.object()?.clone()),
         None => json!({"type": "object", "properties": {}}),
     };
-    // Anything else says nothing.
+    // Any other value is ignored.
     let strict = function.value().get("strict").and_then(Value::as_bool);
     Ok(DeclaredTool { name: text.to_owned(), description, parameters, strict })
 }

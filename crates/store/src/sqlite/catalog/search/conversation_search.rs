@@ -1,7 +1,7 @@
-//! Conversations in which a text is, those with the latest events first.
+//! Conversations that contain a text, those with the latest events first.
 //!
-//! That is another order than that of hits. A text that is rare has few hits: their conversations are put into this
-//! order. One that is common is in most conversations: they are gone through in their order until a page is full.
+//! That order differs from that of the hits. A rare text has few hits: their conversations are sorted. A
+//! common text is in most conversations: they are scanned in order until a page is full.
 
 use super::TITLE;
 use super::scan::SearchScan;
@@ -19,13 +19,13 @@ use std::ops::ControlFlow;
 
 /// Hits of a text that is rare.
 const RARE_HITS: usize = 4_000;
-/// Conversations looked up at once.
+/// Conversations per query.
 const CONVERSATIONS_PER_QUERY: usize = 100;
 
 /// Conversations that contain a text.
 struct MatchingConversations {
     conversations: HashSet<i64>,
-    /// There may be more.
+    /// True if there may be more.
     truncated: bool,
 }
 
@@ -47,7 +47,7 @@ pub(in super::super) fn conversations_with(
             break;
         }
         for candidate in candidates {
-            // One is always looked through, or it would never be gone beyond.
+            // At least one conversation is always scanned, or the search would never get past it.
             let stop = || budget.is_expired() && walked > 0;
             let is_hit = if matches.conversations.contains(&candidate.n) {
                 Some(true)
@@ -65,7 +65,7 @@ pub(in super::super) fn conversations_with(
             if is_hit {
                 found.push(candidate.id);
             }
-            // What is cut by time ends with whatever was looked at last.
+            // A result that the time limit cuts ends with the last conversation scanned.
             if found.len() > rows || budget.is_expired() {
                 partial = found.len() <= rows;
                 break 'pages;
@@ -189,7 +189,8 @@ impl ConversationWalk<'_> {
     }
 }
 
-/// True if a text is in a conversation, by its texts, newest first; `None`: it had to stop before that was known.
+/// True if a conversation contains a text, reading its texts newest first; `None`: stopped before that was
+/// known.
 fn is_in(
     db: &Connection,
     conversation: &ConversationCandidate,

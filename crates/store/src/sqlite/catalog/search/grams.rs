@@ -1,5 +1,5 @@
-//! Single characters and pairs of a text as words that FTS5 takes whatever they are: what is looked for is often shorter
-//! than a trigram, in Chinese above all.
+//! Single characters and pairs of a text, encoded as words that FTS5 accepts for every script: search terms
+//! are often shorter than a trigram, above all in Chinese.
 
 use crate::catalog::fold::fold_char;
 use std::collections::HashSet;
@@ -28,7 +28,7 @@ pub(super) fn grams(text: &str) -> String {
     words
 }
 
-/// The word of what is looked for, which has one character or two.
+/// Word for a search term of one or two characters.
 pub(super) fn gram(term: &str) -> String {
     let mut chars = term.chars().map(fold_char);
     let mut word = String::new();
@@ -38,7 +38,7 @@ pub(super) fn gram(term: &str) -> String {
     word
 }
 
-/// Letters and digits only, which is what the tokenizer takes for a word.
+/// Encodes as letters and digits only, which the tokenizer takes as one word.
 fn push(words: &mut String, first: char, second: Option<char>) {
     if !words.is_empty() {
         words.push(' ');
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_character_and_pair_is_a_word_of_its_own() {
+    fn grams_are_single_characters_and_pairs() {
         assert_eq!(grams("Aa b"), "u61 u61u61 u62");
         assert_eq!(grams("天氣"), "u5929 u6c23 u5929u6c23");
         assert_eq!(grams(" \n"), "");

@@ -11,18 +11,18 @@ use crate::catalog::sql::removal::live_user;
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, params};
 
-/// A text of a conversation's turn is to be found. It is indexed later ([`index`]): that takes as long as all other writing
-/// of a turn together, and whoever waits for the turn does not wait for that.
+/// Queues a text of a conversation's turn for the index. It is indexed later ([`index`]): that takes as long
+/// as all other writes of a turn together, and callers that wait for the turn should not wait for it.
 pub(in super::super) fn index_input(db: &Connection, n: i64, text: &str) -> Result<(), StoreError> {
     enqueue(db, n * 2, text)
 }
 
-/// The same of an answer.
+/// Queues an answer for the index.
 pub(in super::super) fn index_answer(db: &Connection, n: i64, text: &str) -> Result<(), StoreError> {
     enqueue(db, n * 2 + 1, text)
 }
 
-/// The same of a title.
+/// Queues a title for the index.
 pub(in super::super) fn index_title(db: &Connection, n: i64, title: &str) -> Result<(), StoreError> {
     enqueue(db, -n, title)
 }
@@ -42,7 +42,7 @@ pub(in super::super) fn remove_turn_texts(db: &Connection, n: i64) -> Result<(),
     Ok(())
 }
 
-/// The same of a title.
+/// Removes a title from the index.
 pub(in super::super) fn remove_title(db: &Connection, n: i64) -> Result<(), StoreError> {
     remove(db, n, TITLE)?;
     db.prepare_cached("DELETE FROM index_queue WHERE text_key = ?1")?.execute([-n])?;
@@ -68,7 +68,7 @@ pub(in crate::sqlite) const INDEX_BATCH_BYTES: usize = 16 << 10;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::sqlite) enum IndexState {
     Complete,
-    /// Or nobody has looked yet.
+    /// Texts may wait, or the queue has not been checked yet.
     #[default]
     Stale,
 }
@@ -79,7 +79,7 @@ pub(in crate::sqlite) fn index_state(db: &Connection) -> Result<IndexState, Stor
     Ok(if has_pending { IndexState::Stale } else { IndexState::Complete })
 }
 
-/// Indexes texts that wait, those first that came first, until it has taken so many bytes: others wait for the transaction.
+/// Indexes waiting texts, the oldest first, up to this many bytes: other writers wait for the transaction.
 pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<IndexState, StoreError> {
     let mut next = db.prepare_cached("SELECT text_key FROM index_queue ORDER BY text_key LIMIT 1")?;
     let mut indexed_bytes = 0;
@@ -90,7 +90,7 @@ pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<IndexSta
         if let Some(pending) = load_pending(db, text_key)? {
             // A text of one character costs something, too.
             indexed_bytes += pending.text.len().max(64);
-            // What is deleted may be brought back.
+            // A deleted conversation can be restored.
             let user_n = rank::ensure_user_number(db, live_user(&pending.user))?;
             let rank = rank::insert(db, user_n, pending.at, pending.part, pending.n)?;
             db.prepare_cached("INSERT INTO search_trigram (rowid, text) VALUES (?1, ?2)")?
@@ -106,7 +106,7 @@ pub(in crate::sqlite) fn index(db: &Connection, bytes: usize) -> Result<IndexSta
 /// A text as it is indexed. The tokenizer folds letters, too, but not those of every script.
 fn with_mark(pending: &PendingText) -> String {
     let mut text = fold(&pending.text);
-    // Nobody writes these, and who does must not make marks.
+    // Texts do not normally have these characters; one that does must not act as a mark.
     if text.contains(MARK) {
         text = text.replace(MARK, " ");
     }
@@ -125,7 +125,7 @@ struct PendingText {
     n: i64,
 }
 
-/// `None`: it is gone by now.
+/// A text that waits; `None`: it has been deleted.
 fn load_pending(db: &Connection, text_key: i64) -> Result<Option<PendingText>, StoreError> {
     let (query, part, n) = if text_key < 0 {
         ("SELECT title, user_id, created_at FROM conversation WHERE n = ?1", TITLE, -text_key)
@@ -147,7 +147,7 @@ fn load_pending(db: &Connection, text_key: i64) -> Result<Option<PendingText>, S
 mod tests {
     use super::*;
 
-    /// A store's tables, with turns of one conversation that said and answered this.
+    /// A store's tables, with turns of one conversation that have these inputs and answers.
     fn turns(texts: &[(&str, &str)]) -> Connection {
         let mut db = Connection::open_in_memory().unwrap();
         crate::sqlite::schema::migrate(&mut db, 0).unwrap();
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_indexed_in_order_and_no_more_at_once_than_asked() {
+    fn texts_are_indexed_in_order_within_the_byte_budget() {
         let db = turns(&[("sunny or not", "sunny"), ("and then", "sunny, too")]);
         assert_eq!((found(&db, "sunny"), index_state(&db)), (vec![], Ok(IndexState::Stale)));
         assert_eq!(index(&db, 65), Ok(IndexState::Stale), "the title and one text");
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_gone_or_has_changed_before_it_was_indexed_is_not_found() {
+    fn deleted_or_changed_unindexed_texts_are_not_found() {
         let db = turns(&[("sunny", "very"), ("sunny again", "indeed")]);
         remove_turn_texts(&db, 1).unwrap();
         db.execute("UPDATE conversation SET title = 'Clouds' WHERE n = 7", []).unwrap();
@@ -219,7 +219,7 @@ mod tests {
 
     // Limit: `search_ms_max`.
     #[test]
-    fn a_walk_through_what_has_all_trigrams_and_not_the_phrase_can_be_stopped() {
+    fn scan_of_trigram_matches_without_hits_can_be_stopped() {
         use crate::catalog::texts::SearchTerm;
         use crate::sqlite::catalog::search::scan::SearchScan;
         use std::ops::ControlFlow;

@@ -1,8 +1,9 @@
 //! Texts in titles, inputs and answers, newest first.
 //!
-//! Every indexed text has a [rank] by which FTS5 returns the hits of one user in their order, one after the other: a page
-//! takes no more of them than it shows, however common the word is. What no index makes short, a rare text of common
-//! trigrams, ends when its time is over, with the place where the next page goes on.
+//! Every indexed text has a [rank] by which FTS5 returns the hits of one user in order, one after the other:
+//! a page reads no more of them than it shows, for any frequency of the word. A search that no index speeds
+//! up, for a rare text of common trigrams, ends when its time is over, with the position where the next page
+//! continues.
 
 mod conversation_search;
 mod grams;
@@ -23,7 +24,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use scan::{ScanCandidate, SearchScan};
 use std::ops::ControlFlow;
 
-/// Stands where a list has the id of a row: its cursors are no ranks.
+/// Marker in the id of a cursor: its position is a rank and not a time.
 const CURSOR_ID: &str = "rank";
 
 const TITLE: i64 = 0;

@@ -1,6 +1,7 @@
-//! The number of what is searched: whose it is, when it was, which it is. Higher is newer.
+//! Rank of a searchable text: composed of its user, its time and its row. Higher is newer.
 //!
-//! Time is that of the turn or conversation and not that of writing: what was imported today is as old as it says.
+//! The time is that of the turn or conversation and not that of the write: an imported text is as old as it
+//! was.
 
 use crate::error::StoreError;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -10,11 +11,11 @@ use std::ops::Range;
 const NUMBER_BITS: u32 = 10;
 /// Milliseconds since 1970, until the year 2109.
 const TIME_BITS: u32 = 42;
-/// Users in the number; beyond them two share a range, in which each row says whose it is.
+/// Number of user ranges in a rank; beyond it two users share a range, in which each row names its user.
 const USERS: i64 = 1 << 11;
 
 const NUMBERS: i64 = 1 << NUMBER_BITS;
-/// The last millisecond, with room behind it for what moves on.
+/// Latest time in a rank, in milliseconds, with room above it for ranks that move up.
 const LATEST_MS: i64 = (1 << TIME_BITS) - (1 << 20);
 
 /// Number of a user in the search tables; `None`: the user has no indexed text yet.
@@ -25,7 +26,7 @@ pub(super) fn user_number(db: &Connection, user: &str) -> Result<Option<i64>, St
         .optional()?)
 }
 
-/// The same, and from now on there is one.
+/// Number of a user, assigned if there is none yet.
 pub(super) fn ensure_user_number(db: &Connection, user: &str) -> Result<i64, StoreError> {
     if let Some(n) = user_number(db, user)? {
         return Ok(n);
@@ -41,12 +42,12 @@ pub(super) fn ranks(user_n: i64) -> Range<i64> {
     user * all..(user + 1).saturating_mul(all)
 }
 
-/// A rank as whoever turns pages may know it: without its user.
+/// A rank as a cursor for clients: without its user.
 pub(super) fn to_cursor(rank: i64, user_n: i64) -> i64 {
     rank - ranks(user_n).start
 }
 
-/// A rank that was shown, inside the user's range whatever it is.
+/// A rank from a cursor, restricted to the user's range for any value.
 pub(super) fn from_cursor(cursor: i64, user_n: i64) -> i64 {
     let ranks = ranks(user_n);
     ranks.start.saturating_add(cursor.max(0)).min(ranks.end)
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_come_in_the_order_of_time_and_never_leave_their_user() {
+    fn ranks_follow_time_and_stay_in_the_range_of_their_user() {
         let db = db();
         let (ann, bob) = (ensure_user_number(&db, "ann").unwrap(), ensure_user_number(&db, "bob").unwrap());
         assert_eq!((ensure_user_number(&db, "ann"), user_number(&db, "eve")), (Ok(ann), Ok(None)));
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn more_of_one_millisecond_than_fit_move_on_and_are_all_there() {
+    fn rank_collisions_in_one_millisecond_get_distinct_ranks() {
         let db = db();
         let count = NUMBERS * 4;
         let mut given: Vec<i64> = (0..count).map(|n| insert(&db, 1, 7, 1, n).unwrap()).collect();

@@ -1,8 +1,8 @@
-//! A walk through the hits of one user from the newest on, which can stop anywhere and go on there later.
+//! A walk through the hits of one user from the newest on, which can stop anywhere and continue there later.
 //!
-//! FTS5 goes through all texts that have the trigrams of a phrase until it finds one that has the phrase, and nobody hears
-//! of it meanwhile: a phrase that is nowhere takes as long as it takes. So every now and then a text has a [mark](MARK) in the
-//! index, and marks are looked for together with the phrase.
+//! FTS5 reads all texts that have the trigrams of a phrase until it finds one that has the phrase, and
+//! returns nothing until then: a phrase without a hit takes unbounded time. So at intervals a text has a
+//! [mark](MARK) in the index, and marks are searched together with the phrase.
 
 use super::{INPUT, grams, rank};
 use crate::catalog::fold::fold;
@@ -11,9 +11,9 @@ use crate::error::StoreError;
 use rusqlite::{Connection, params};
 use std::ops::ControlFlow;
 
-/// In no text: these characters are none.
+/// Characters that no text contains: Unicode noncharacters.
 pub(super) const MARK: &str = "\u{fdd0}\u{fdd1}\u{fdd0}";
-/// One of so many turns has it.
+/// Turns per mark: one turn in this many has one.
 const TURNS_PER_MARK: i64 = 64;
 
 /// FTS5 walks its index backwards; the other table is looked into for each hit and no other row.
@@ -28,7 +28,7 @@ const SHORT_QUERY: &str =
 pub(super) struct ScanCandidate {
     pub rank: i64,
     pub part: i64,
-    /// Of its conversation or turn.
+    /// Row number of its conversation or turn.
     pub n: i64,
 }
 
@@ -74,7 +74,7 @@ impl SearchScan {
         Ok(Some(Self { query, term, user_n, from: ranks.start, below }))
     }
 
-    /// Comes to one text after the other, newest first, until it is told to stop.
+    /// Visits one text after the other, newest first, until the callback stops it.
     pub(super) fn walk(
         &self,
         db: &Connection,
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_walk_sorts_its_hits_or_reads_a_table_from_end_to_end() {
+    fn search_scan_uses_indexes_without_sorting() {
         let mut db = Connection::open_in_memory().unwrap();
         crate::sqlite::schema::migrate(&mut db, 0).unwrap();
         for query in [TRIGRAM_QUERY, SHORT_QUERY] {
@@ -116,7 +116,8 @@ mod tests {
                 explain.query_map(rusqlite::params_from_iter(given), |row| row.get::<_, String>("detail"));
             let plan: Vec<String> = plan.unwrap().collect::<Result<_, _>>().unwrap();
             assert_eq!(plan.len(), 2, "nothing is sorted: {plan:#?}");
-            // The letters say what FTS5 was given: M a match, < and > ranges of rowids; it is asked for the order, too.
+            // The letters show the arguments of FTS5: M a match, < and > ranges of rowids; it is also asked
+            // for the order.
             assert!(plan[0].contains("VIRTUAL TABLE INDEX"), "{plan:#?}");
             assert!(plan[0].contains('M') && plan[0].contains('<') && plan[0].contains('>'), "{plan:#?}");
             assert!(plan[1].contains("INTEGER PRIMARY KEY (rowid=?)"), "{plan:#?}");
