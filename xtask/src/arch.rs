@@ -1,4 +1,4 @@
-//! `cargo xtask arch`: the shape of the workspace is what ARCHITECTURE.md says.
+//! `cargo xtask arch`: checks that the workspace has the structure that ARCHITECTURE.md describes.
 //!
 //! Four checks: the arrows among the crates here, the outside dependencies of the pure ones, impure code in
 //! their sources, and the vocabulary of all crates.
@@ -30,6 +30,7 @@ Checks, from `cargo metadata`, `cargo tree` and the sources:
   - in all crates, no word of this project's old dialect in a name (xtask/src/arch/vocabulary.rs lists them), no public
     type defined twice or named as one of the standard library, no private enum of `Yes` and `No`, and, in tests and
     benchmarks too, no documentation that begins with Who, What, Which, How or Whether;
+  - no name of a test longer than 60 characters or without a subject (what_, nobody_, so_ and their like);
   - the same for words and documentation of the TypeScript client.",
     run: |_| {
         println!("{}", check()?);
@@ -39,7 +40,8 @@ Checks, from `cargo metadata`, `cargo tree` and the sources:
 
 /// Most crates that the library may build without its default features. A ratchet: lower it when there are fewer.
 const LIBRARY_CRATES_MAX: usize = 140;
-/// Crates that would make the small library need a C compiler of its own. (ring's assembler is needed by TLS in any case.)
+/// Crates that would make the small library need a C compiler. (ring's assembler is needed by TLS in any
+/// case.)
 const C_LIBRARIES: [&str; 5] = ["libsqlite3-sys", "openssl-sys", "aws-lc-sys", "zstd-sys", "libz-sys"];
 
 /// Crates that are pure.
@@ -113,11 +115,15 @@ fn check_vocabulary() -> Result<usize> {
     let of_crates = sources("crates").filter(|path| path.split('/').nth(2) == Some("src"));
     let files: Vec<String> = of_crates.chain(sources("xtask/src")).collect();
     for path in &files {
-        vocabulary.add(path, &RustText::read(&repository::read(path)?));
+        let text = RustText::read(&repository::read(path)?);
+        vocabulary.add(path, &text);
+        vocabulary.add_test_names(path, &text);
     }
     let others = ["crates", "fuzz"].into_iter().flat_map(|folder| repository::files(folder, ".rs"));
     for path in others.filter(|path| !files.contains(path)) {
-        vocabulary.add_documentation(&path, &RustText::read(&repository::read(&path)?));
+        let text = RustText::read(&repository::read(&path)?);
+        vocabulary.add_documentation(&path, &text);
+        vocabulary.add_test_names(&path, &text);
     }
     // The published client. `api.ts` is generated.
     let client = repository::files("web/client", ".ts").into_iter();
@@ -149,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_small_library_stays_small_and_without_c() {
+    fn library_with_too_many_crates_or_c_code_is_reported() {
         let many = (0..=LIBRARY_CRATES_MAX).map(|n| format!("crate-{n} v1.0.0\n")).collect::<String>();
         assert_eq!(library_excess(&many).len(), 1);
         assert_eq!(library_excess("a v1.0.0\na v1.0.0 (*)\nlibsqlite3-sys v0.30.1\n").len(), 1);

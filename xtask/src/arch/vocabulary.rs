@@ -3,7 +3,7 @@
 use crate::rust_text::RustText;
 use std::collections::BTreeMap;
 
-/// Words that engineers of this field do not use in names, with the words they use.
+/// Words that are not used in names of this field, with the usual ones.
 const DIALECT: [(&str, &str); 8] = [
     ("said", "sent, queued, message"),
     ("told", "reported, emitted, notified"),
@@ -15,7 +15,7 @@ const DIALECT: [(&str, &str); 8] = [
     ("world", "context, deps, environment"),
 ];
 
-/// An identifier that has such a word and stays where `paths` say, and only there.
+/// An identifier with such a word that is allowed in `paths` only.
 struct AllowedName {
     name: &'static str,
     /// Files or folders.
@@ -85,8 +85,13 @@ const PRELUDE: [&str; 30] = [
     "Vec",
 ];
 
-/// First words of documentation that asks about the item instead of stating what it is.
+/// First words of doc comments that ask about the item instead of describing it.
 const INTERROGATIVE: [&str; 5] = ["Who", "What", "Which", "How", "Whether"];
+
+/// First words of test names that have no subject.
+const NO_SUBJECT: [&str; 9] = ["who", "what", "which", "how", "whether", "nobody", "nothing", "of", "so"];
+/// Maximum length of a test name, in characters.
+const TEST_NAME_MAX: usize = 60;
 
 /// Collects names and comments over all files; [`Self::wrong`] judges them.
 #[derive(Default)]
@@ -112,7 +117,7 @@ impl Vocabulary {
         self.add_enums(path, text);
     }
 
-    /// First words of documentation only, for tests and benchmarks, too.
+    /// Checks first words of doc comments only, for tests and benchmarks, too.
     pub(crate) fn add_documentation(&mut self, path: &str, text: &RustText) {
         // Sections of rustdoc begin anew.
         const FIRST: [&str; 6] = ["", "///", "//!", "/// # Errors", "//! # Errors", "/// # Panics"];
@@ -122,6 +127,26 @@ impl Vocabulary {
                 self.add_comment(&format!("{path}:{}", number + 1), comment);
             }
             before = comment;
+        }
+    }
+
+    /// Checks the names of tests: they are read in lists, far from their module.
+    pub(crate) fn add_test_names(&mut self, path: &str, text: &RustText) {
+        for attribute in ["#[test]", "#[tokio::test"] {
+            for (at, _) in text.code.match_indices(attribute) {
+                let Some((_, item)) = text.code[at..].split_once("fn ") else { continue };
+                let name =
+                    item.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').next().unwrap_or_default();
+                let test = format!("{path}:{}: test `{name}`", text.line(at));
+                let first = name.split('_').next().unwrap_or_default();
+                if NO_SUBJECT.contains(&first) {
+                    self.wrong.push(format!("{test} begins with `{first}`; begin with the subject"));
+                }
+                if name.len() > TEST_NAME_MAX {
+                    let length = name.len();
+                    self.wrong.push(format!("{test} has {length} characters, not {TEST_NAME_MAX}"));
+                }
+            }
         }
     }
 
@@ -193,7 +218,7 @@ impl Vocabulary {
         }
     }
 
-    /// Refuses private enums of `Yes` and `No`: a `bool` or an `Option` says the same.
+    /// Refuses private enums of `Yes` and `No`: a `bool` or an `Option` is equivalent.
     fn add_enums(&mut self, path: &str, text: &RustText) {
         let mut rest = 0;
         while let Some(found) = text.code[rest..].find("enum ").map(|found| rest + found) {
@@ -215,7 +240,7 @@ impl Vocabulary {
         }
     }
 
-    /// Everything that is wrong, a line each.
+    /// All problems, one per line.
     pub(crate) fn wrong(mut self) -> Vec<String> {
         for (name, locations) in self.public_types {
             if let [first, others @ ..] = &locations[..]
@@ -284,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn typescript_has_the_same_words() {
+    fn typescript_is_checked_for_the_same_words() {
         let check = |source: &str| {
             let mut vocabulary = Vocabulary::default();
             vocabulary.add_typescript("a.ts", source);
@@ -309,7 +334,30 @@ mod tests {
     }
 
     #[test]
-    fn a_name_stays_for_a_reason_and_only_in_its_files() {
+    fn test_names_are_short_and_begin_with_a_subject() {
+        let check = |source: &str| {
+            let mut vocabulary = Vocabulary::default();
+            vocabulary.add_test_names("a.rs", &RustText::read(source));
+            vocabulary.wrong()
+        };
+        let long = format!("#[test]\nfn {}() {{}}", "a".repeat(TEST_NAME_MAX + 1));
+        for (source, refused) in [
+            ("#[test]\nfn nobody_waits() {}", "a.rs:1: test `nobody_waits` begins with `nobody`"),
+            ("#[tokio::test(start_paused = true)]\nasync fn what_waits() {}", "begins with `what`"),
+            ("proptest! {\n    #[test]\n    fn so_it_ends(x in 0..9) {}\n}", "begins with `so`"),
+            (long.as_str(), "has 61 characters, not 60"),
+        ] {
+            let wrong = check(source);
+            assert!(wrong.len() == 1 && wrong[0].contains(refused), "{source}: {wrong:?}");
+        }
+        let longest = format!("#[test]\nfn {}() {{}}", "a".repeat(TEST_NAME_MAX));
+        for source in [longest.as_str(), "#[test]\nfn socket_is_closed() {}", "fn nothing() {}"] {
+            assert_eq!(check(source), Vec::<String>::new(), "{source}");
+        }
+    }
+
+    #[test]
+    fn allowed_names_have_a_reason_and_only_apply_in_their_files() {
         for AllowedName { name, paths, reason } in STAYS {
             let source = format!("fn {name}() {{}}");
             assert!(reason.len() > 10, "{name}");
@@ -321,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_comments_of_the_field_pass_and_others_are_refused() {
+    fn private_words_and_questions_are_rejected() {
         for (source, refused) in [
             ("struct PlaceHolder; fn placeholder() {}", "`PlaceHolder` has `place`"),
             ("fn turn_place() {}", "`turn_place` has `place`"),
