@@ -11,6 +11,8 @@ const OPEN_TOKENS = 2;
 /** Up to here the open end is read with every piece; a single longer block, in steps of a part of its length. */
 const TAIL_CHARS_MAX = 4_096;
 const STEPS = 16;
+/** Blocks that a blank line ends, so that one behind them changes nothing. */
+const BLOCKS_OF_LINES: ReadonlySet<string> = new Set(["paragraph", "heading", "table"]);
 
 export class GrowingMarkdown {
   /** Characters that went through the lexer: what this costs. */
@@ -143,8 +145,8 @@ export class GrowingMarkdown {
     this.#settled = this.#settled.map((token) => {
       if (!mentions(token.raw, changed)) return token;
       this.lexedChars += token.raw.length;
-      // What comes behind a paragraph says that it is one: alone, its beginning could be that of a formula without an end.
-      const [again] = lex(token.type === "paragraph" ? `${token.raw}\n\n` : token.raw, links).tokens;
+      // The blank line ends the block: without it, the beginning could be that of a formula without an end.
+      const [again] = lex(BLOCKS_OF_LINES.has(token.type) ? `${token.raw}\n\n` : token.raw, links).tokens;
       return again === undefined ? token : { ...again, raw: token.raw };
     });
   }

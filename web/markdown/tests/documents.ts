@@ -78,6 +78,8 @@ export const documents = fc
 /** Every one of them is cut at every place. */
 export const NASTY: readonly string[] = [
   "$$ open\nSee [this][ref] and [that], ![p][ref].\n\n[ref]: https://late.example\n# Title\n\n",
+  "$$ open\nSee [ref]\n---\n\n[ref]: https://late.example\n# Title\n\n",
+  "$$ open | [ref]\n---|---\n1 | [ref]\n\n[ref]: https://late.example\n# Title\n\n",
   "[open\n```open\nfence\n]: /there\n# Title\n\n",
   '[a]: /there "t\n```open\nfence\n"\n# Title\n\nend',
   "| a | b |\n|:--|--:|\n| 1 | **2** |\n| 3 |\n\nend",
