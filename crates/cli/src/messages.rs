@@ -103,7 +103,7 @@ pub(crate) fn source_fault(fault: &throughline_tools::SourceFault) -> String {
     let tool = fault.tool.as_ref().map(|tool| format!(" · {tool}")).unwrap_or_default();
     let mut lines = fault.message.trim_end().lines();
     let first = lines.next().unwrap_or_default();
-    let first = first.strip_suffix(". It said:").unwrap_or(first);
+    let first = first.strip_suffix(". Its output:").unwrap_or(first);
     let first = crate::chinese::source_text(first);
     let mut line: String = first.chars().take(FAULT_CHARS_MAX).collect();
     let is_cut = line.len() < first.len();

@@ -85,7 +85,7 @@ impl Outbox {
     ///
     /// Returns inputs to give to the machine next: a start that is cancelled before its intent was acknowledged never
     /// happens, and the returned input reports that (the call ends as `not_started`).
-    #[must_use = "these inputs end calls that will never start"]
+    #[must_use = "these inputs complete calls that will never start"]
     pub fn push(&mut self, out: &mut TurnOutput) -> Vec<TurnInput> {
         if self.refused {
             *out = TurnOutput::default();

@@ -27,18 +27,12 @@ fn fault(code: &str, what: &str, why: impl Into<String>, remedy: &str, retryable
 
 pub(crate) fn no_upstream() -> TurnFault {
     let remedy = "Configure an upstream, or run without any configuration to talk to the demo model.";
-    fault(
-        "no_upstream",
-        "There is no model to ask.",
-        "No upstream is configured for this agent.",
-        remedy,
-        false,
-    )
+    fault("no_upstream", "No model is available.", "No upstream is configured for this agent.", remedy, false)
 }
 
 pub(crate) fn truncated() -> TurnFault {
-    let why = "The connection ended without the protocol's end marker.";
-    fault("upstream_lost", "The model's reply broke off.", why, "Try again.", true)
+    let why = "The connection closed without the protocol's end marker.";
+    fault("upstream_lost", "The model's reply ended early.", why, "Try again.", true)
 }
 
 pub(crate) fn upstream_error(error: &UpstreamError) -> TurnFault {
@@ -56,21 +50,24 @@ pub(crate) fn upstream_error(error: &UpstreamError) -> TurnFault {
 }
 
 pub(crate) fn content_filter(raw: Option<&str>) -> TurnFault {
-    let why = format!("The upstream's filter ended the reply ({}).", raw.unwrap_or("content_filter"));
+    let why = format!("The upstream's filter stopped the reply ({}).", raw.unwrap_or("content_filter"));
     fault(
         "content_filter",
         "The reply was withheld.",
         why,
-        "Say it differently, or choose another model.",
+        "Rephrase the message, or choose another model.",
         false,
     )
 }
 
 pub(crate) fn unexpected_finish(raw: Option<&str>) -> TurnFault {
-    let why = format!("The upstream ended it with `{}`; no call of it was run.", raw.unwrap_or("unknown"));
+    let why = format!(
+        "The upstream ended the reply with `{}`; none of its calls was run.",
+        raw.unwrap_or("unknown")
+    );
     fault(
         "upstream_finish",
-        "The reply did not end normally.",
+        "The reply did not finish normally.",
         why,
         "Try again, or choose another model.",
         true,
@@ -101,18 +98,18 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
         FailureKind::TotalTimeout => (
             "upstream_timeout",
             "The reply took longer than allowed.",
-            "Raise the total timeout, or ask for less.",
+            "Raise the total timeout, or request a shorter reply.",
         ),
-        FailureKind::Broken => ("upstream_lost", "The connection to the upstream broke.", again),
+        FailureKind::Broken => ("upstream_lost", "The connection to the upstream was lost.", again),
         FailureKind::RateLimited => ("rate_limited", "The upstream refuses more requests for now.", again),
-        FailureKind::Overloaded => ("overloaded", "The upstream has too much to do for now.", again),
+        FailureKind::Overloaded => ("overloaded", "The upstream is overloaded.", again),
         FailureKind::Status if failure.is_retryable() => {
             ("upstream_error", "The upstream could not answer.", again)
         }
         FailureKind::Status => (
             "upstream_error",
             "The upstream refused the request.",
-            "The same request will be refused again: see what it says, or choose another model.",
+            "The same request will be rejected again: read the upstream's message, or choose another model.",
         ),
         FailureKind::QuotaExhausted => (
             "insufficient_quota",
@@ -127,7 +124,7 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
         FailureKind::WrongAddress => (
             "upstream_error",
             "The upstream has nothing at this address.",
-            "Check `base_url` of the upstream: most end with /v1, and what comes after is added.",
+            "Check `base_url` of the upstream: most end with /v1, and the rest of the path is added.",
         ),
         FailureKind::Unauthorized => {
             ("unauthorized", "The upstream did not accept the key.", "Check the key and its variable.")
@@ -135,12 +132,12 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
         FailureKind::NotAllowed => (
             "access_denied",
             "The upstream does not allow this to the account of the key.",
-            "See what it says: the model, the region or the account is not enabled. Or choose another model.",
+            "Read the upstream's message: the model, the region or the account is not enabled. Or choose another model.",
         ),
         FailureKind::ContentFiltered => (
             "content_filter",
             "The upstream's filter refused the request.",
-            "Say it differently, or choose another model.",
+            "Rephrase the message, or choose another model.",
         ),
         // The message gives the reason and the remedy; the mode is never switched silently.
         FailureKind::ToolsUnsupported => (
@@ -151,7 +148,7 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
         FailureKind::ContextTooLong => (
             "context_too_long",
             "The conversation is too long for this model.",
-            "Choose a model with a longer context, or leave out what is no longer needed: old messages, pictures, files.",
+            "Choose a model with a longer context, or remove old messages, pictures or files.",
         ),
         FailureKind::Unsendable => {
             ("request_unsendable", "The request could not be sent.", "Check the upstream's configuration.")
@@ -180,7 +177,7 @@ pub(crate) fn mid_stream(mut fault: TurnFault, failure: Option<&UpstreamFailure>
     if failure.is_some_and(|failure| failure.kind != FailureKind::Status && !failure.is_retryable()) {
         return fault;
     }
-    fault.remedy = "What was shown is kept. Send “continue” to go on from there.".into();
+    fault.remedy = "The text so far is saved. Send “continue” to resume from there.".into();
     fault.retryable = true;
     fault
 }
@@ -188,7 +185,7 @@ pub(crate) fn mid_stream(mut fault: TurnFault, failure: Option<&UpstreamFailure>
 // --- notices ---
 
 pub(crate) fn length() -> String {
-    "The reply was cut by its token limit. Send “continue” to go on.".into()
+    "The reply reached its token limit. Send “continue” to resume.".into()
 }
 
 pub(crate) fn stopped() -> String {
@@ -196,22 +193,22 @@ pub(crate) fn stopped() -> String {
 }
 
 pub(crate) fn interrupted() -> String {
-    "The process that wrote this reply ended before it was done. What was shown is kept.".into()
+    "The process that wrote this reply stopped before it was complete. The text so far is saved.".into()
 }
 
 pub(crate) fn limit(iterations: u32) -> String {
-    format!("The limit of {iterations} rounds of tools is reached; the model answers with what it has.")
+    format!("The limit of {iterations} tool rounds is reached; the model answers with the results so far.")
 }
 
 pub(crate) fn shortened(results: usize) -> String {
     let (them, were) = if results == 1 { ("one tool result", "was") } else { ("old tool results", "were") };
     format!(
-        "The conversation is too long for this model: {them} {were} cut to beginning and end for it. Nothing is lost here; a new conversation or a model with a longer context sees it whole."
+        "The conversation is too long for this model: {them} {were} shortened to beginning and end for it. Nothing is lost here; a new conversation or a model with a longer context sees all of it."
     )
 }
 
 pub(crate) fn loop_stopped() -> String {
-    "The model repeated the same calls with the same results; it answers with what it has.".into()
+    "The model repeated the same calls with the same results; it answers with the results so far.".into()
 }
 
 pub(crate) fn empty_reply() -> String {
@@ -219,12 +216,12 @@ pub(crate) fn empty_reply() -> String {
 }
 
 pub(crate) fn thinking_alone() -> String {
-    "The model thought and wrote no answer, even when asked for one.".into()
+    "The model produced reasoning but no answer, even after being asked for one.".into()
 }
 
 /// Note to a model whose step had no answer.
 pub(crate) fn answer_missing() -> String {
-    "[Note from the system: you have thought and not answered. Nobody reads your thoughts: write your answer now.]".into()
+    "[Note from the system: you produced reasoning but no answer. Your reasoning is not shown: write your answer now.]".into()
 }
 
 // --- questions ---
@@ -235,7 +232,7 @@ pub(crate) fn approval_question(tool: &OfferedTool, arguments: Option<&CallArgum
     let tool_text = tool_text(tool);
     let effect_text = match tool.effect {
         Effect::Pure | Effect::Read => "changes nothing",
-        Effect::Cosmetic => "changes only what is on the screen",
+        Effect::Cosmetic => "changes only what is shown",
         Effect::Idempotent | Effect::Write => "changes something",
         Effect::External => "may act outside this machine",
     };
@@ -265,7 +262,7 @@ fn tool_text(tool: &OfferedTool) -> String {
 }
 
 pub(crate) fn loop_question(tool: &OfferedTool, cycle: CallCycle) -> String {
-    format!("The model goes in circles ({}). Run {} once more?", describe_cycle(cycle), tool_text(tool))
+    format!("The model is repeating calls ({}). Run {} once more?", describe_cycle(cycle), tool_text(tool))
 }
 
 pub(crate) fn redefined_question(tool: &OfferedTool) -> String {
@@ -283,7 +280,9 @@ pub(crate) fn unnamed_host_question(tool: &OfferedTool, arguments: &CallArgument
     };
     let line = summary::of_value(&arguments.value);
     format!(
-        "Run {}? It goes to {host}, which nobody has named: an address can carry out what the model has read. If you approve, this host is not asked about again in this conversation. Arguments: {line}",
+        "Run {}? It sends a request to {host}, which was not mentioned in this conversation: a URL can leak \
+         what the model has read. If you approve, this host is allowed for the rest of this conversation. \
+         Arguments: {line}",
         tool_text(tool)
     )
 }
@@ -293,7 +292,8 @@ pub(crate) fn unnamed_host_question(tool: &OfferedTool, arguments: &CallArgument
 pub(crate) fn unnamed_host_denied(reason: &str, rule: &AddressRule, arguments: &CallArguments) -> String {
     let (host, setting) = (host_text(rule, arguments), &rule.setting);
     format!(
-        "{reason}. The call goes to {host}, which nobody has named in this conversation; to allow it unasked, name it in {setting}."
+        "{reason}. The call sends a request to {host}, which was not mentioned in this conversation; to allow \
+         it without approval, add it to {setting}."
     )
 }
 
@@ -309,7 +309,7 @@ fn host_text(rule: &AddressRule, arguments: &CallArguments) -> String {
 // --- about answers ---
 
 pub(crate) fn stale_answer() -> String {
-    "The answer was given for other arguments than those that are asked about now.".into()
+    "The answer was given for other arguments than the ones awaiting approval now.".into()
 }
 
 pub(crate) fn edit_of_all() -> String {
@@ -317,7 +317,7 @@ pub(crate) fn edit_of_all() -> String {
 }
 
 pub(crate) fn asks_each_time(rule: &str) -> String {
-    format!("This kind of question is asked each time (`{rule}`); the answer counts for this call only.")
+    format!("This approval is required every time (`{rule}`); the answer applies to this call only.")
 }
 
 pub(crate) fn constraints_do_not_fit() -> String {
@@ -326,7 +326,7 @@ pub(crate) fn constraints_do_not_fit() -> String {
 
 /// A changed argument that nothing can check.
 pub(crate) fn edit_without_client() -> &'static str {
-    "the client that runs the tool has withdrawn it, so nothing says what fits"
+    "the client has withdrawn the tool, so edited arguments cannot be checked"
 }
 
 pub(crate) fn answer_again() -> &'static str {
@@ -335,8 +335,8 @@ pub(crate) fn answer_again() -> &'static str {
 
 pub(crate) fn expired(limit_ms: Option<u64>) -> String {
     match limit_ms {
-        Some(ms) => format!("nobody answered within {} s", ms / 1_000),
-        None => "nobody answered".into(),
+        Some(ms) => format!("no answer within {} s", ms / 1_000),
+        None => "no answer".into(),
     }
 }
 
@@ -347,22 +347,22 @@ pub(crate) fn applied(applied: bool) -> &'static str {
     if applied {
         "The client applied it."
     } else {
-        "The client did not apply it: it had no effect that the user can see."
+        "The client did not apply it: it had no visible effect for the user."
     }
 }
 
 pub(crate) fn client_failed() -> String {
-    "the client says that it failed, and not why".into()
+    "the client reported a failure without a reason".into()
 }
 
 pub(crate) fn client_timed_out() -> String {
-    "The client that was asked to run it did not answer in time.".into()
+    "The client did not return a result in time.".into()
 }
 
 pub(crate) fn loop_note(cycle: CallCycle) -> String {
     format!(
-        "[Note from the system: you are going in circles ({}). Do not repeat these calls; use what you have, or try \
-         something else.]",
+        "[Note from the system: you are repeating the same calls ({}). Do not repeat them; use the results you \
+         have, or try something else.]",
         describe_cycle(cycle)
     )
 }
@@ -399,32 +399,37 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
                 | FindingKind::InThinking,
             ..
         } => Some(
-            "If it was meant, ask the model to write the request outside of code, quotations, lists, tables, comments and thinking.".into(),
+            "If it was intended, ask the model to write the request outside of code, quotations, lists, tables, comments and thinking.".into(),
         ),
         ProblemKind::StreamReplaced => Some(
-            "The reply was asked for again, whole. `streaming = \"off\"` for this upstream saves the first attempt.".into(),
+            "The reply was requested again without streaming. `streaming = \"off\"` for this upstream saves the first attempt.".into(),
         ),
         ProblemKind::ToolsLeftOut => Some(
-            "Switch them off for this agent. Where they are too many, switch off others, or use a model whose API takes more (`tools_max` of the upstream's profile).".into(),
+            "Disable them for this agent. If there are too many, disable others, or use a model whose API \
+             accepts more (`tools_max` of the upstream's profile).".into(),
         ),
         ProblemKind::SettingsLeftOut => Some(
-            "Take them out of the agent, the model or the request (`leave_out` of the upstream's profile does it for every one).".into(),
+            "Remove them from the agent, the model or the request (`leave_out` of the upstream's profile does \
+             it for all of them).".into(),
         ),
         ProblemKind::ForeignEnd => Some(
-            "`[DONE]` is not this format's end, and proxies send it after a torn reply, too. Without the format's own end nothing with effects of this reply runs."
+            "`[DONE]` is not the end marker of this format, and proxies also send it after a truncated reply. \
+             Without the format's own end marker, no call with side effects in this reply runs."
                 .into(),
         ),
-        ProblemKind::LimitReached { .. } => Some("Raise the limit of this name if the content is wanted.".into()),
+        ProblemKind::LimitReached { .. } => Some("Raise the limit of this name if you need the content.".into()),
         _ => None,
     }
 }
 
 /// For a call with effects whose step has fragments of arguments without a call.
 pub(crate) fn orphans() -> String {
-    "The reply has pieces of arguments that belong to no call, so this call, which has effects, may lack some of its own.".into()
+    "The reply contains pieces of arguments that belong to no call, so this call with side effects may be \
+     missing some of its own."
+        .into()
 }
 
 /// Reason for a pause in the output.
 pub(crate) fn log_was_slow(ms: u64) -> String {
-    format!("The log took {ms} ms to store what had happened; nothing is shown or done before it has.")
+    format!("The log took {ms} ms to store the events; nothing is shown or run before that.")
 }

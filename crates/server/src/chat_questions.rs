@@ -222,8 +222,8 @@ impl OpenQuestions {
 /// User and questions of the link with this code.
 async fn find_by_link(state: &AppState, link: &str) -> Result<(String, QuestionDocument), ApiError> {
     let link_expired = || {
-        ApiError::gone("link_used", "this link leads to no question: it was answered, or its time is over")
-            .remedy("what became of it is said in the chat, with its next message")
+        ApiError::gone("link_used", "question not found: it was answered or has expired")
+            .remedy("the chat shows the outcome with its next message")
     };
     let [user, name, code] = link.split('.').collect::<Vec<_>>()[..] else { return Err(link_expired()) };
     let user = URL_SAFE_NO_PAD.decode(user).ok().and_then(|user| String::from_utf8(user).ok());
@@ -242,7 +242,7 @@ pub(crate) async fn questions_of_link(state: &AppState, link: &str) -> Result<Ve
     let mut questions = pending_questions(state, &TurnId::new(entry.questions.turn.as_str())).await?;
     questions.retain(|question| entry.questions.contains(question));
     if questions.is_empty() {
-        return Err(ApiError::gone("question_closed", "the question is answered, or its time is over"));
+        return Err(ApiError::gone("question_closed", "the question was answered or has expired"));
     }
     Ok(questions)
 }
@@ -282,7 +282,7 @@ pub(crate) async fn answer_link(
     match questions.decide(state, &user, decision, reason).await? {
         AnswerEffect::Applied => Ok(()),
         AnswerEffect::None => {
-            Err(ApiError::gone("question_closed", "the question is answered, or its time is over"))
+            Err(ApiError::gone("question_closed", "the question was answered or has expired"))
         }
     }
 }

@@ -106,7 +106,7 @@ impl ApiError {
     /// 404: not found, or another user's, which is not distinguished.
     pub fn not_found(what: &str, id: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("there is no {what} `{id}`")).remedy(
-            "take one that the server has named to you; what was deleted, or is another user's, is not there",
+            "use an id returned by this server; deleted resources and those of other users are not found",
         )
     }
 
@@ -139,7 +139,7 @@ impl ApiError {
     pub fn internal(why: impl std::fmt::Display) -> Self {
         tracing::error!(%why, "a request failed inside");
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something went wrong inside the server")
-            .remedy("the server's log says what; please report it")
+            .remedy("see the server's log, and please report it")
     }
 
     /// Sets the remedy.
@@ -216,7 +216,7 @@ impl From<StoreError> for ApiError {
             StoreError::DiskFull { .. } => disk_full(message),
             StoreError::Busy { limit, .. } => Self::unavailable("busy", message, 1)
                 .param(limit)
-                .remedy("ask again a little later, for something longer or in less"),
+                .remedy("try again later, with a longer text or a smaller scope"),
             error => {
                 tracing::error!(%error, "the store failed");
                 store_unavailable()
@@ -251,18 +251,18 @@ fn over_limit(limit: &'static str, max: u64) -> ApiError {
     let error = ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "over_limit",
-        format!("over the limit of {amount} (`{limit}`)"),
+        format!("exceeds the limit of {amount} (`{limit}`)"),
     )
     .param(limit);
     let remedy = match limit {
         "folder_chars_max" | "tag_chars_max" | "search_chars_max" => "make it shorter",
-        "tags_max" => "take another tag off first",
-        "shares_max" => "take back links that are no longer needed (DELETE /v1/shares/{share_id})",
-        "conversation_turns_max" => "go on in a new conversation",
+        "tags_max" => "remove another tag first",
+        "shares_max" => "revoke links that are no longer needed (DELETE /v1/shares/{share_id})",
+        "conversation_turns_max" => "continue in a new conversation",
         "document_bytes_max" => "make it smaller",
-        "documents_max" => "delete one that is no longer needed",
+        "documents_max" => "delete one that is not needed any more",
         "keys_max" => "revoke keys that are no longer used",
-        "people_max" => "add somebody who was removed again, by the same name",
+        "people_max" => "restore a removed user by adding the same name",
         "user_files_bytes_max" => "delete files that are no longer needed (DELETE /v1/files/{file_id})",
         _ => return error,
     };
@@ -319,7 +319,7 @@ impl From<throughline::Error> for ApiError {
             }
             E::ApprovalStore(ApprovalStoreError::Unreadable { number, .. }) => {
                 Self::conflict("remembered_unreadable", message)
-                    .remedy(format!("take it back (DELETE /v1/remembered/{number}), and answer again"))
+                    .remedy(format!("revoke it (DELETE /v1/remembered/{number}) and answer again"))
                     .with_extra("number", number)
             }
             E::Prompt(error) => {
@@ -342,16 +342,16 @@ pub(crate) async fn route_not_found(method: Method, uri: Uri) -> ApiError {
         "no_such_route",
         format!("there is nothing at {method} {}", uri.path()),
     )
-    .remedy("GET /v1/openapi.json lists what there is")
+    .remedy("GET /v1/openapi.json lists the routes")
 }
 
 pub(crate) async fn method_not_allowed(method: Method, uri: Uri) -> ApiError {
     ApiError::new(
         StatusCode::METHOD_NOT_ALLOWED,
         "no_such_method",
-        format!("{} does not take {method}", uri.path()),
+        format!("{} does not support {method}", uri.path()),
     )
-    .remedy("GET /v1/openapi.json lists what there is")
+    .remedy("GET /v1/openapi.json lists the routes")
 }
 
 #[cfg(test)]

@@ -65,7 +65,7 @@ fn parse_strict_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ApiError> {
     // serde would read the items of a list as the fields of a type, in their order.
     if bytes.trim_ascii_start().first() == Some(&b'[') {
         serde_json::from_slice::<serde::de::IgnoredAny>(bytes).map_err(json_error)?;
-        return Err(ApiError::bad_request("invalid_value", "the body is a list; an object is wanted"));
+        return Err(ApiError::bad_request("invalid_value", "the body is a list, but must be an object"));
     }
     serde_json::from_slice(bytes).or_else(|error| match error.classify() {
         serde_json::error::Category::Data => {
@@ -146,7 +146,7 @@ pub(crate) fn check_json(headers: &HeaderMap) -> Result<(), ApiError> {
 fn body_rejection(rejection: BytesRejection) -> ApiError {
     match rejection {
         BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
-            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the body is too large")
+            ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the request body is too large")
                 .remedy("upload files first (POST /v1/files) and name them by their id")
         }
         rejection => ApiError::bad_request("unreadable_body", rejection.body_text()),

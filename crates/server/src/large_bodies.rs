@@ -165,7 +165,7 @@ impl RequestMemory {
         };
         let permits = permits.await.ok_or_else(|| {
             let message =
-                format!("other requests have the memory for large ones, {max} bytes, one key half of it");
+                format!("the memory for large requests is in use: {max} bytes in all, half of it per key");
             ApiError::unavailable("large_bodies_memory_bytes_max", message, RETRY_AFTER_S)
                 .with_extra("bytes_max", max)
                 .remedy("try again in a moment, or raise `large_bodies_memory_bytes_max` of [server.limits]")
@@ -345,7 +345,7 @@ impl SpooledText {
 
 /// The error of a body that cannot be read. The gate replaces it if the gate ended the body.
 pub(crate) fn unreadable_body(error: axum::Error) -> ApiError {
-    ApiError::bad_request("unreadable_body", format!("the body broke off: {error}"))
+    ApiError::bad_request("unreadable_body", format!("the request body ended early: {error}"))
 }
 
 #[cfg(test)]

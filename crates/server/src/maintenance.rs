@@ -55,7 +55,7 @@ impl StoreMaintenance {
             // First what is there, then less of it: what was deleted by mistake is in the backup.
             self.back_up().await;
             if let Err(error) = self.remove_expired().await {
-                tracing::error!(%error, "what is past its time cannot be removed now");
+                tracing::error!(%error, "cannot delete expired data now");
             }
         }
     }
@@ -96,7 +96,7 @@ impl StoreMaintenance {
         // All of them: a crash between a blob and its file leaves one that nothing names.
         let blobs = self.blobs.sweep(&*self.catalog).await?;
         if conversations + files + blobs > 0 || turns > 0 {
-            tracing::info!(conversations, turns, files, blobs, "what was past its time was removed");
+            tracing::info!(conversations, turns, files, blobs, "expired data was deleted");
         }
         Ok(())
     }

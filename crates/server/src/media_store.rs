@@ -104,7 +104,7 @@ impl MediaStore for CatalogMediaStore {
         let stored = self.store_bytes(user, owner.turn_id.as_ref(), media_type, &bytes).await;
         if let Err(error) = &stored {
             let turn_id = owner.turn_id.as_ref().map(TurnId::as_str);
-            tracing::warn!(turn_id, %error, "a picture or file is too large for the log and stays in it");
+            tracing::warn!(turn_id, %error, "cannot move a large picture or file out of the log");
         }
         stored
     }

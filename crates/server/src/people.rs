@@ -345,7 +345,7 @@ pub(crate) fn usage_exceeded(exceeded: UsageExceeded, now: i64) -> crate::ApiErr
     crate::ApiError::too_many("usage_limit", message, wait_s.max(1))
         .param(limit)
         .with_extra("free_at", free_at)
-        .remedy(format!("it is free again at {free}; who looks after the server can raise the limit"))
+        .remedy(format!("it is available again at {free}; the admin of the server can raise the limit"))
 }
 
 #[cfg(test)]

@@ -196,7 +196,7 @@ impl Principal {
             format!("this key may not use {model}; it may use {allowed}"),
         )
         .param("model")
-        .remedy("name one of those; GET /v1/models lists what this key may use"))
+        .remedy("use one of those; GET /v1/models lists the models of this key"))
     }
 
     /// Fails unless the key has this scope.

@@ -209,9 +209,9 @@ pub(crate) async fn check_end(log: &dyn Log, turn: &TurnId) -> Result<(), ApiErr
 
 /// The error for a command to a turn that has no end, and that nothing runs.
 pub(crate) fn not_running(turn: &TurnId) -> ApiError {
-    let message = format!("turn `{}` has not ended, and nothing runs it at the moment", turn.as_str());
+    let message = format!("turn `{}` has not ended, but no server is running it", turn.as_str());
     let error = ApiError::unavailable(NOT_RUNNING, message, NOT_RUNNING_RETRY_S);
-    error.remedy("try again: it goes on when its server has started")
+    error.remedy("try again: it is resumed once its server has started")
 }
 
 /// True if this event is the last one of its turn.

@@ -32,7 +32,7 @@ pub enum UpstreamKeysError {
     #[error(transparent)]
     File(#[from] StoredUpstreamsError),
     /// The current configuration is invalid.
-    #[error("the configuration cannot be read as it is now: {0}")]
+    #[error("the current configuration cannot be read: {0}")]
     Configuration(String),
     /// A blocking task was aborted.
     #[error("{0}")]

@@ -38,7 +38,7 @@ impl Default for BlobLimits {
 #[non_exhaustive]
 pub enum BlobError {
     /// The file is too large. Nothing of it was stored.
-    #[error("over the limit file_bytes_max of {max}")]
+    #[error("exceeds the limit file_bytes_max of {max}")]
     OverLimit {
         /// The limit, in bytes.
         max: u64,
@@ -50,7 +50,7 @@ pub enum BlobError {
     #[error("the blob {hash} is damaged")]
     Damaged { hash: String },
     /// Error of the file system.
-    #[error("files cannot be kept in {}: {error}", path.display())]
+    #[error("cannot store files in {}: {error}", path.display())]
     Io { path: PathBuf, error: io::Error },
     /// The catalog could not be queried.
     #[error(transparent)]
@@ -274,11 +274,11 @@ impl BlobFolder {
     ) -> Result<T, BlobError> {
         let root = Arc::clone(&self.root);
         let done = spawn_blocking(move || work(&root)).await;
-        done.unwrap_or_else(|_| Err(io::Error::other("the work was given up"))).map_err(|error| {
-            match error.kind() {
-                io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::Full(error),
-                _ => BlobError::Io { path: self.root.to_path_buf(), error },
-            }
+        done.unwrap_or_else(|_| Err(io::Error::other("the work was cancelled"))).map_err(|error| match error
+            .kind()
+        {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => BlobError::Full(error),
+            _ => BlobError::Io { path: self.root.to_path_buf(), error },
         })
     }
 }

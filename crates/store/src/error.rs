@@ -17,7 +17,7 @@ pub enum StoreError {
     #[error("there is already a {what} with this id")]
     Exists { what: &'static str },
     /// A limit would be crossed.
-    #[error("over the limit {limit} of {max}")]
+    #[error("exceeds the limit {limit} of {max}")]
     OverLimit {
         /// Name of the limit.
         limit: &'static str,
@@ -25,7 +25,7 @@ pub enum StoreError {
         max: u64,
     },
     /// Too many requests at the same time, or the request takes too long. A retry a little later may succeed.
-    #[error("over the limit {limit} of {max}")]
+    #[error("exceeds the limit {limit} of {max}")]
     Busy {
         /// Name of the limit.
         limit: &'static str,

@@ -129,11 +129,11 @@ pub enum LogError {
         given: u64,
     },
     /// The turn already has its last record.
-    #[error("turn `{turn}` has ended; nothing can follow")]
+    #[error("turn `{turn}` has ended; no events can be appended")]
     Ended { turn: String },
     /// The cursor is ahead of the log: after a power cut the last records of class [`Durability::Process`]
     /// may be lost although a viewer has seen them. It needs a snapshot.
-    #[error("turn `{turn}` ends at seq {last_seq}; there is nothing behind {after}")]
+    #[error("turn `{turn}` ends at seq {last_seq}; there are no events after {after}")]
     Ahead {
         turn: String,
         /// Cursor position of the reader.
@@ -149,13 +149,13 @@ pub enum LogError {
         after: u64,
     },
     /// The records that should replace those of a turn do not cover the same numbers.
-    #[error("the merged records of turn `{turn}` do not stand for the whole: {why}")]
+    #[error("the compacted records of turn `{turn}` do not match its log: {why}")]
     InvalidMerge { turn: String, why: &'static str },
     /// Too little space for a new turn. Running turns can finish.
     #[error("there is no room for a new turn: {why}")]
     NoRoom { why: String },
     /// The turn is over a limit of this log.
-    #[error("turn `{turn}` is over the limit {limit}")]
+    #[error("turn `{turn}` exceeds the limit {limit}")]
     TurnTooLarge {
         turn: String,
         /// Name of the limit.

@@ -77,7 +77,7 @@ impl FakeConnection {
             let length = match request.header("content-length").map(str::parse::<usize>) {
                 None => 0,
                 Some(Ok(length)) if length <= BODY_BYTES_MAX => length,
-                Some(Ok(_)) => return Err(ReadError::Malformed("the body is too large")),
+                Some(Ok(_)) => return Err(ReadError::Malformed("the request body is too large")),
                 Some(Err(_)) => return Err(ReadError::Malformed("content-length is not a number")),
             };
             self.take(length).await?
@@ -97,7 +97,7 @@ impl FakeConnection {
                 return Ok(body);
             }
             if size > BODY_BYTES_MAX - body.len() {
-                return Err(ReadError::Malformed("the body is too large"));
+                return Err(ReadError::Malformed("the request body is too large"));
             }
             body.extend(self.take(size).await?);
             if !self.line().await?.is_empty() {

@@ -29,14 +29,14 @@ pub enum Error {
     #[error(transparent)]
     ApprovalStore(#[from] ApprovalStoreError),
     /// The log refused the turn.
-    #[error("the turn cannot be logged, so it is not begun: {0}")]
+    #[error("cannot start the turn: writing its log failed: {0}")]
     Log(#[from] LogError),
     /// The store of a conversation cannot be read or written.
     #[error("the conversation cannot be stored: {0}")]
     Store(#[from] StoreError),
     /// The application logs elsewhere than into the store that is to hold the conversation.
     #[error(
-        "the application logs elsewhere than into this store; build it with `.log(store.clone())`, with the same `Arc`"
+        "the application's log is not this store; build it with `.log(store.clone())`, with the same `Arc`"
     )]
     OtherStore,
     /// The store has no such conversation of this user.
@@ -49,7 +49,7 @@ pub enum Error {
     #[error("no model is chosen; call `.model(\"…\")`")]
     NoModel,
     /// The model's upstream does not exist.
-    #[error("model `{model}` is at upstream `{upstream}`, which is not there; add it with `.upstream(…)`")]
+    #[error("model `{model}` needs upstream `{upstream}`, which does not exist; add it with `.upstream(…)`")]
     NoUpstream {
         /// The model.
         model: String,
@@ -75,7 +75,7 @@ pub enum Error {
         variable: String,
     },
     /// A turn was to begin with a call of a tool that its agent does not offer.
-    #[error("agent `{agent}` does not offer the tool `{tool}`, with which the turn was to begin")]
+    #[error("agent `{agent}` does not offer the tool `{tool}` that the first step must call")]
     FirstCallNotOffered {
         /// The agent.
         agent: String,
@@ -84,7 +84,8 @@ pub enum Error {
     },
     /// The conversation's last turn is still running, and its contribution to the history is unknown.
     #[error(
-        "the turn before is still running; read it to its end, stop it, or wait for it with `control().wait_for_end()`"
+        "the previous turn is still running; read it to its end, stop it, or wait for it with \
+         `control().wait_for_end()`"
     )]
     TurnRunning,
     /// The text protocol of an agent is not built in.
@@ -105,7 +106,7 @@ pub enum Error {
         from: String,
     },
     /// The request declares too many tools.
-    #[error("{count} tools of its own are too many for one request; there may be {REQUEST_TOOLS_MAX}")]
+    #[error("too many tools in one request: {count}; the limit is {REQUEST_TOOLS_MAX}")]
     TooManyTools {
         /// Number of declared tools.
         count: usize,
@@ -119,7 +120,7 @@ pub enum Error {
         why: &'static str,
     },
     /// The stored turn was written by a later release.
-    #[error("turn `{turn}` was stored by a later release (version {version}); go on with it there")]
+    #[error("turn `{turn}` was stored by a later release (version {version}); resume it with that release")]
     LaterRelease {
         /// The turn.
         turn: TurnId,

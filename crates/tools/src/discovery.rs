@@ -69,7 +69,7 @@ impl fmt::Display for WithheldReason {
             WithheldReason::NotCallable => f.write_str("models may not call it (agent_callable)"),
             WithheldReason::ToolsOff => f.write_str("the agent has no tools (tool_call.enabled = false)"),
             WithheldReason::SwitchedOff { by: Some(name) } => {
-                write!(f, "switched off (tool_toggles.\"{name}\" = false)")
+                write!(f, "disabled (tool_toggles.\"{name}\" = false)")
             }
             WithheldReason::SwitchedOff { by: None } => {
                 f.write_str("not switched on (default_tool_enabled = false)")
@@ -93,7 +93,7 @@ impl fmt::Display for WithheldReason {
 /// let found = discover(&registry, ToolToggle::On, &toggles, ToolCallingMode::Native);
 /// assert_eq!(found[1].availability, ToolAvailability::Offered);
 /// let ToolAvailability::Withheld(why) = &found[0].availability else { panic!("it is switched off") };
-/// assert_eq!(why.to_string(), "switched off (tool_toggles.\"files\" = false)");
+/// assert_eq!(why.to_string(), "disabled (tool_toggles.\"files\" = false)");
 /// # Ok::<(), throughline_tools::RegistryError>(())
 /// ```
 pub fn discover(

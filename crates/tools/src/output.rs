@@ -192,12 +192,12 @@ impl OutputCollector {
         let head = head_text(&head, end_max);
         let tail = tail_text(tail.make_contiguous(), end_max);
         let (spilled_to, spill_note) = match spill {
-            SpillFile::Discarded => (None, "it was not kept".to_owned()),
+            SpillFile::Discarded => (None, "it was not stored".to_owned()),
             SpillFile::Open { mut file, path, written } => {
                 // The last write is only reported by the next call on the file.
                 let saved = if file.flush().await.is_ok() { written } else { 0 };
                 let note = match saved {
-                    0 => "it was not kept".to_owned(),
+                    0 => "it was not stored".to_owned(),
                     saved if saved < self.size => {
                         format!("the user has the first {} of it", format_bytes(saved))
                     }
@@ -478,7 +478,7 @@ mod tests {
         for spool in [None, Some(OutputSpool::new(file.join("below a file")))] {
             let output = collect(limits(400, 1_000), spool, &[&[b'a'; 500], &[b'z'; 500]]).await;
             assert!(output.text.starts_with("aaa") && output.text.ends_with("zzz"));
-            assert!(output.text.contains("it was not kept"), "{}", output.text);
+            assert!(output.text.contains("it was not stored"), "{}", output.text);
             assert_eq!((output.size, output.spilled_to), (1_000, None));
         }
     }

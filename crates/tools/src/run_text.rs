@@ -127,7 +127,7 @@ async fn run_call(
         PolicyDecision::Allow { .. } => {}
         PolicyDecision::Deny { reason, .. } => return CallOutcome::Denied { reason: Some(reason) },
         PolicyDecision::Ask { rule } => {
-            let reason = format!("it needs an approval, and nobody can be asked here ({rule})");
+            let reason = format!("it requires approval, which is not possible here ({rule})");
             return CallOutcome::Denied { reason: Some(reason) };
         }
     }

@@ -91,7 +91,7 @@ pub(crate) fn time_limit(timeout_ms: Option<u64>) -> Result<Duration, ToolSettin
     match timeout_ms {
         None => Ok(TOOL_TIMEOUT_DEFAULT),
         Some(0) => Err(ToolSettingError::new(
-            "timeout_ms is 0, which lets nothing run",
+            "timeout_ms is 0, so every call would time out",
             "Leave it out for 30 seconds.",
         )),
         Some(limit) => Ok(Duration::from_millis(limit)),

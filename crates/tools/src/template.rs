@@ -117,7 +117,7 @@ pub(crate) fn parameters_schema(given: Option<&Value>, names: &[&str]) -> Result
             return Err(format!("{{{name}}} is no parameter of the schema"));
         };
         if matches!(property.get("type").and_then(Value::as_str), Some("object" | "array")) {
-            return Err(format!("{{{name}}} is a list or an object, which cannot be put into a text"));
+            return Err(format!("{{{name}}} is a list or an object, which cannot be inserted into text"));
         }
     }
     Ok(schema)

@@ -379,12 +379,11 @@ fn rejection_fault(error: &crate::registry::RejectedTool) -> SourceFault {
             (name, "Names are `group.method`, without white space, of at most 256 bytes.".to_owned())
         }
         RegistryError::Duplicate { name, .. } => {
-            (name, "Rename one of them, or switch it off where it comes from.".to_owned())
+            (name, "Rename one of them, or disable it at its source.".to_owned())
         }
-        RegistryError::Schema { name, .. } => (
-            name,
-            "The schema must be a JSON Schema of an object without references to elsewhere.".to_owned(),
-        ),
+        RegistryError::Schema { name, .. } => {
+            (name, "The schema must be a JSON Schema of an object without external references.".to_owned())
+        }
     };
     SourceFault {
         source: error.source.clone(),

@@ -263,7 +263,7 @@ test("how a call ended, and the product's own reasons, are said in Chinese; what
   expect(screen.getByText("工具运行失败。")).toBeVisible();
   expect(screen.getByText("No such file.", { selector: "p" })).toBeVisible();
   unmount();
-  const reason = "The reply broke off inside this call.";
+  const reason = "The reply ended inside this call.";
   show({ status: "not_started", error: { code: "interrupted" }, problem: reason, raw: "{" });
   await userEvent.click(screen.getByRole("button", { name: /demo.calendar/ }));
   expect(screen.getByText("回复在调用完整之前中断，调用没有开始。")).toBeVisible();

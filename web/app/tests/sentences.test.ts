@@ -164,7 +164,7 @@ test("all that is said in Chinese is Chinese", () => {
 
 test("values stand as they came, below what the code says", () => {
   expect(zh.serverText("there is no tool `x`", "not_found")).toBe("没有找到。\nthere is no tool `x`");
-  expect(zh.serverText("the turn is over", "turn_is_over")).toBe("这一轮已经结束。");
+  expect(zh.serverText("the turn has ended", "turn_is_over")).toBe("这一轮已经结束。");
   expect(zh.serverText("HTTP 500: overloaded")).toBe("HTTP 500: overloaded");
   expect(zh.serverText("It is new.", "of_a_later_release")).toBe("It is new.");
   expect(zh.serverText("constructor", "constructor")).toBe("constructor");
@@ -177,7 +177,9 @@ test("values stand as they came, below what the code says", () => {
 });
 
 test("in English the server's own words stand", () => {
-  expect(en.serverText("The model's reply broke off.", "upstream_lost")).toBe("The model's reply broke off.");
+  expect(en.serverText("The model's reply ended early.", "upstream_lost")).toBe(
+    "The model's reply ended early.",
+  );
   expect(en.remedyText("Try again.", "upstream_lost")).toBe("Try again.");
   expect(en.outcomeText({ code: "failed" })).toBe("failed");
 });

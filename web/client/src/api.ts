@@ -6464,7 +6464,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The transcript, in the form asked for */
+            /** @description The transcript in the requested format */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -6598,7 +6598,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The model cannot be reached, or its reply broke off */
+            /** @description The model is unreachable, or its reply ended early */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -7070,7 +7070,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The agent is part of the configuration, or was changed meanwhile */
+            /** @description The agent is defined in the configuration, or was changed by another request */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7398,7 +7398,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The agent is part of the configuration, or was changed meanwhile */
+            /** @description The agent is defined in the configuration, or was changed by another request */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -7564,7 +7564,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The transcript, in the form asked for */
+            /** @description The transcript in the requested format */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -7686,7 +7686,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The model cannot be reached, or its reply broke off */
+            /** @description The model is unreachable, or its reply ended early */
             502: {
                 headers: {
                     [name: string]: unknown;
@@ -8113,7 +8113,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description A turn of it is running */
+            /** @description One of its turns is running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -8361,7 +8361,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description It is as it was */
+            /** @description Restored */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -8370,7 +8370,7 @@ export interface operations {
                     "application/json": components["schemas"]["ConversationInfo"];
                 };
             };
-            /** @description Not deleted, or too long ago */
+            /** @description Not deleted, or deleted too long ago to be restored */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -8717,7 +8717,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The file is too large, or all files together are */
+            /** @description The file exceeds its limit, or all files together exceed theirs */
             413: {
                 headers: {
                     [name: string]: unknown;
@@ -8872,7 +8872,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The content is gone */
+            /** @description The content of the file is missing */
             410: {
                 headers: {
                     [name: string]: unknown;
@@ -8943,7 +8943,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description It is no PDF, is broken, needs a password, or takes too long */
+            /** @description The file is not a PDF, is damaged, needs a password, or takes too long to read */
             422: {
                 headers: {
                     [name: string]: unknown;
@@ -8952,7 +8952,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Too many PDF files of yours are being read */
+            /** @description Too many PDF files of this user are being read */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10113,7 +10113,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Changed or taken meanwhile, or there are too many */
+            /** @description Changed by another request, the name is taken, or there are too many */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -10275,7 +10275,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The link is read too often */
+            /** @description The link was opened too many times within a minute */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10335,7 +10335,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The link is read too often */
+            /** @description The link was opened too many times within a minute */
             429: {
                 headers: {
                     [name: string]: unknown;
@@ -10780,7 +10780,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description All turns that have not ended */
+            /** @description All running turns */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10813,9 +10813,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description Makes a request safe to retry */
+                /** @description Makes the request safe to retry */
                 "Idempotency-Key"?: string;
-                /** @description The span of whoever asks (W3C Trace Context): the turn's trace goes on from it. What cannot be read counts as none */
+                /** @description Span of the caller (W3C Trace Context): parent of the turn's trace. An invalid value is ignored */
                 traceparent?: string;
             };
             path?: never;
@@ -10827,7 +10827,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description The event stream if `Accept` asks for it, or the turn of an earlier request with this key */
+            /** @description The event stream if `Accept` requests it, or the turn of an earlier request with this key */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -10950,7 +10950,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Its events are no longer kept */
+            /** @description Its events have been deleted */
             410: {
                 headers: {
                     [name: string]: unknown;
@@ -11006,7 +11006,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApprovalAck"];
                 };
             };
-            /** @description Queued: the question has not been asked yet */
+            /** @description Queued: the approval has not been requested yet */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -11015,7 +11015,7 @@ export interface operations {
                     "application/json": components["schemas"]["ApprovalAck"];
                 };
             };
-            /** @description The answer contradicts itself, or says to `all` what is about one call */
+            /** @description The answer contradicts itself, or `all` has a field that applies to one call only */
             400: {
                 headers: {
                     [name: string]: unknown;
@@ -11094,7 +11094,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: the call is ending or has ended; its `tool_result` tells */
+            /** @description Accepted: the call is ending or has ended; see its `tool_result` */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -11159,7 +11159,7 @@ export interface operations {
                     "application/json": components["schemas"]["CallAck"];
                 };
             };
-            /** @description Turn not found, or no client was asked to run the call */
+            /** @description Turn not found, or the call is not one that a client runs */
             404: {
                 headers: {
                     [name: string]: unknown;
@@ -11319,7 +11319,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Accepted: the turn will stop or has already ended; its events tell */
+            /** @description Accepted: the turn will stop or has already ended; see its events */
             202: {
                 headers: {
                     [name: string]: unknown;
@@ -11377,7 +11377,7 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The events, to the last one */
+            /** @description The events up to the last one */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -11386,7 +11386,7 @@ export interface operations {
                     "text/event-stream": components["schemas"]["SseFrame"];
                 };
             };
-            /** @description The turn has ended, and `after` is its last event */
+            /** @description The turn has ended and `after` is its last event */
             204: {
                 headers: {
                     [name: string]: unknown;
@@ -11411,7 +11411,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description Its events are no longer kept */
+            /** @description Its events have been deleted */
             410: {
                 headers: {
                     [name: string]: unknown;
@@ -11524,7 +11524,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The turn has ended: start another one */
+            /** @description The turn has ended; start a new one */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -11894,7 +11894,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The environment has a key for it, which takes precedence; or the agent is part of the configuration */
+            /** @description The environment has a key for it, which takes precedence; or the agent is defined in the configuration */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -12032,7 +12032,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description It is being measured */
+            /** @description A measurement is running */
             409: {
                 headers: {
                     [name: string]: unknown;
@@ -12247,7 +12247,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorResponse"];
                 };
             };
-            /** @description The first person, and you yourself, cannot be removed; or a turn still ends */
+            /** @description The first user and your own user cannot be removed; or one of the user's turns is still ending */
             409: {
                 headers: {
                     [name: string]: unknown;

@@ -103,7 +103,7 @@ test("from a place, from a snapshot, and when there is nothing more", async () =
 test("refusals are errors with a code and what can be done", async () => {
   const nobody = await refused(server.call("GET /v1/turns/{turn_id}", { path: { turn_id: "turn_0" } }));
   assert.deepEqual([nobody.status, nobody.code], [404, "not_found"]);
-  assert.match(nobody.remedy ?? "", /named to you/);
+  assert.match(nobody.remedy ?? "", /returned by this server/);
   const follow = server.follow("turn_0");
   const gone = await refused(all(follow));
   assert.equal(gone.status, 404);
@@ -171,5 +171,5 @@ test("the example of docs/api.md does what it says", async () => {
   const options = ["--disable-warning=ExperimentalWarning", place("./example.ts")];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, options);
   assert.equal(stderr, "");
-  assert.match(stdout, /\[demo\.weather\].*\[success\].*\ncompleted\n404 not_found take one /s);
+  assert.match(stdout, /\[demo\.weather\].*\[success\].*\ncompleted\n404 not_found use an id /s);
 });

@@ -76,7 +76,7 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   await page.getByText("effect:read").waitFor();
 
   await page.getByLabel("Switch for demo.fail").selectOption("Off");
-  await page.getByText(/Not offered: switched off/).waitFor();
+  await page.getByText(/Not offered: disabled/).waitFor();
   await somebody.picture("agents");
   expect(await somebody.violations()).toEqual([]);
   await saved(somebody);
@@ -176,7 +176,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.locator(".agent-row").first().click();
   await duplicated(somebody, "kept");
   await page.getByRole("textbox", { name: "System prompt" }).fill("Hello {{ usr }}");
-  await page.getByRole("textbox", { name: "Rounds of tools" }).fill("many");
+  await page.getByRole("textbox", { name: "Tool rounds" }).fill("many");
   await page.keyboard.press("Control+s");
   await page.getByRole("alert").getByText("invalid_agent").waitFor();
   await page.locator('[aria-invalid="true"]:focus').waitFor();
@@ -184,7 +184,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await expect
     .poll(() => page.getByRole("textbox", { name: "System prompt" }).inputValue())
     .toBe("Hello {{ usr }}");
-  await expect.poll(() => page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("many");
+  await expect.poll(() => page.getByRole("textbox", { name: "Tool rounds" }).inputValue()).toBe("many");
   await somebody.picture("agents-refused");
   expect(await somebody.violations()).toEqual([]);
 
@@ -194,7 +194,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   expect(await somebody.violations()).toEqual([]);
   await page.getByRole("button", { name: "Keep editing" }).click();
   await page.getByRole("textbox", { name: "System prompt" }).fill("Hello {{ user }}");
-  await page.getByRole("textbox", { name: "Rounds of tools" }).fill("");
+  await page.getByRole("textbox", { name: "Tool rounds" }).fill("");
   await page.goBack();
   await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -203,7 +203,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await expect
     .poll(() => page.getByRole("textbox", { name: "System prompt" }).inputValue())
     .toBe("Hello {{ user }}");
-  await expect.poll(() => page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("5");
+  await expect.poll(() => page.getByRole("textbox", { name: "Tool rounds" }).inputValue()).toBe("5");
 
   // Somebody else was faster.
   const elsewhere = await somebody.tab();

@@ -64,7 +64,7 @@ test("a link shows the call as it runs, and a yes there goes on in the chat", as
   // Whoever comes later is told so. The browser complains of the answer's status, which is right.
   await page.goto("about:blank");
   await page.goto(link);
-  await page.getByText(/this link leads to no question/).waitFor();
+  await page.getByText(/question not found/).waitFor();
   expect(await page.getByRole("button").count()).toBe(0);
   somebody.complaints.length = 0;
 });

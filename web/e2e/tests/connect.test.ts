@@ -157,7 +157,7 @@ test("an address of one's own: what is wrong is said there, then it is connected
   const address = dialog.getByLabel("Base URL");
   await address.fill("http://169.254.169.254/v1");
   await page.keyboard.press("Enter");
-  await alert.getByText(/^nothing is asked there/).waitFor();
+  await alert.getByText(/^the request was not sent/).waitFor();
   await address.fill(house.server.upstream);
   await expect.poll(() => dialog.getByLabel("Name").inputValue()).toBe(name);
   await page.keyboard.press("Enter");

@@ -132,7 +132,7 @@ mod tests {
     const NO_SENTENCES: [&str; 6] = [
         "std::ops::Not",
         "every key of a TOML file",
-        "each field is documented",
+        "fields are documented",
         "mirrors",
         "environment variable {variable}",
         // Names of functions.

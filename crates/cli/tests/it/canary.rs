@@ -300,7 +300,7 @@ fn secrets_appear_in_no_output_of_the_server() {
         told.add(format!("chat completions of `{says}`"), said);
     }
     told.add(
-        "a call by hand",
+        "a manual call",
         server.raw("POST", "/v1/tools/commands.leak/call", &auth, "{\"arguments\":{}}"),
     );
     told.add("WebSocket", runtime.block_on(over_a_socket(server.address(), &token, &id)));

@@ -274,7 +274,7 @@ fn doctor_reports_problems_and_remedies() {
     for (name, detail) in [
         ("commands: commands.bad", "there is no program `no-such-program` in PATH"),
         ("http_tools: http_tools.bad", "url: the host cannot be an argument"),
-        ("vcp_plugins", "there is no plugin in it"),
+        ("vcp_plugins", "no plugin found"),
     ] {
         let wrong = finding(&findings, name);
         assert!(wrong["detail"].as_str().unwrap().contains(detail), "{wrong}");
@@ -357,7 +357,7 @@ fn dead_mcp_server_is_one_warning_with_details_in_doctor() {
     };
     let (said, complained) = run(&["tools", "call", "own.echo", "{}"]);
     assert_eq!(said, "hello\n");
-    let line = "⚠ mcp:dead: the program ended with exit code 3 before it had shaken hands · for details: throughline doctor";
+    let line = "⚠ mcp:dead: the program exited with code 3 before completing the MCP handshake · for details: throughline doctor";
     let faults: Vec<&str> = complained.lines().filter(|line| !line.starts_with('✔')).collect();
     assert_eq!(faults, [line]);
     let (said, _) = run(&["doctor"]);

@@ -186,7 +186,7 @@ fn undecodable_body_is_described_with_a_remedy() {
     for (arguments, body, what, remedy) in [
         (&[][..], &b""[..], "There is nothing in it.", "Record the body"),
         (&["--api", "anthropic", "--strict"], b"", "There is nothing in it.", "Record the body"),
-        (&[], b"\x1f\x8b\x08\x00\x00", "It is compressed.", "gzip -d"),
+        (&[], b"\x1f\x8b\x08\x00\x00", "The recording is compressed.", "gzip -d"),
         (&["--api", "openai-chat", "--events"], b"curl: (6) no host", "", "try: "),
         (&["--api", "anthropic"], ollama.as_bytes(), "it looks like ollama", "--api ollama"),
         (
@@ -208,7 +208,9 @@ fn undecodable_body_is_described_with_a_remedy() {
     assert!(code == Some(0) && said.contains("There is nothing in it."), "{said}");
     let (code, printed, said) = outcome(&[], b"<html><title>502 Bad Gateway</title></html>");
     assert!(
-        code == Some(0) && printed.contains("502 Bad Gateway") && said.contains("It is a page (HTML)"),
+        code == Some(0)
+            && printed.contains("502 Bad Gateway")
+            && said.contains("The recording is an HTML page"),
         "{said}"
     );
 }

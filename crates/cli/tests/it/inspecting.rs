@@ -98,12 +98,12 @@ fn tools_list_explains_why_a_tool_is_not_offered() {
         (row["offered"].as_bool().unwrap(), row["why_not"].as_str().unwrap_or("").to_owned())
     };
     assert_eq!(why("demo.weather"), (true, String::new()));
-    assert_eq!(why("files.read"), (false, "switched off (tool_toggles.\"files\" = false)".to_owned()));
+    assert_eq!(why("files.read"), (false, "disabled (tool_toggles.\"files\" = false)".to_owned()));
     assert!(why("home.lights").1.contains("text protocol vcp"), "{:?}", why("home.lights"));
     assert_eq!(why("http.fetch"), (true, String::new()));
     let said = run(&["tools", "list"], "");
     assert!(said.err.contains("tool_toggles.\"fils\" of the agent `default` has no effect"), "{}", said.err);
-    assert!(said.out.contains("not offered: switched off"), "{}", said.out);
+    assert!(said.out.contains("not offered: disabled"), "{}", said.out);
     let quiet = run(&["tools", "list", "--agent", "quiet"], "");
     assert!(quiet.out.contains("not offered: the agent has no tools"), "{}", quiet.out);
 }
@@ -156,7 +156,7 @@ fn parse_predicts_the_outcome_of_each_pasted_call() {
         (&"the year is over".into(), &"rule:1 deny demo.calendar".into())
     );
     assert_eq!((&denied["line"], &denied["column"]), (&6.into(), &1.into()));
-    assert!(found["requests"][2]["why"].as_str().unwrap().contains("switched off"), "{found}");
+    assert!(found["requests"][2]["why"].as_str().unwrap().contains("disabled"), "{found}");
     assert!(found["requests"][3]["why"].as_str().unwrap().contains("/city: missing"), "{found}");
     assert_eq!(found["warnings"][0]["kind"], "in_code_fence");
     assert_eq!(found["text"].as_str().unwrap().lines().next(), Some("Well."));
@@ -240,5 +240,5 @@ fn approvals_from_an_older_file_are_listed_and_revoked() {
     std::fs::write(data.join("remembered.json"), "{").unwrap();
     let (code, _, err) = tools(&[]);
     assert_eq!(code, Some(1));
-    assert!(err.contains("is not a file of remembered answers"), "{err}");
+    assert!(err.contains("is not a file of remembered approvals"), "{err}");
 }

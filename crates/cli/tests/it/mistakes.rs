@@ -101,7 +101,7 @@ fn settings_that_cannot_work_are_rejected() {
     check_agent("limits = { calls_per_turn_max = 0 }", &["`calls_per_turn_max` of 0", "throughline.toml:3:"]);
     check("[limits.turn]\ncalls_per_turn_max = 0", &["`calls_per_turn_max` of 0", "throughline.toml:2:"]);
     check("[upstreams.u]\nknown = \"openai\"\nbase_url = \"api.openai.com/v1\"", &["is not a base URL"]);
-    check_agent("[[agents.default.policy]]\ndecide = \"allow\"", &["does not say which calls it is about"]);
+    check_agent("[[agents.default.policy]]\ndecide = \"allow\"", &["this rule has no condition"]);
 }
 
 #[test]

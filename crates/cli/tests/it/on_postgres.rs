@@ -40,7 +40,7 @@ fn import_history_replay_and_export_accept_a_postgres_url() {
     ]);
     std::fs::write(&file, messages.to_string()).unwrap();
     let empty = refused(&data, &["history", "--store", &url]);
-    assert!(empty.contains("no store in it"), "{empty}");
+    assert!(empty.contains("contains no store"), "{empty}");
 
     let said = done(&data, &["import", &file.display().to_string(), "--json", "--store", &url]);
     let imported: Value = serde_json::from_str(&said).unwrap();

@@ -81,7 +81,7 @@ fn say_errors_leave_the_old_file_unchanged() {
     for (arguments, exit, expected) in [
         (&["```\ncode\n```", "-o", "out.wav"][..], 1, "there is nothing to say"),
         (&["Hi.", "--voice", "nosuch", "-o", "out.wav"], 1, "there is no voice `nosuch`"),
-        (&["Hi.", "--voice", "broken", "-o", "out.wav"], 2, "it ended with exit code 3: no voice"),
+        (&["Hi.", "--voice", "broken", "-o", "out.wav"], 2, "it exited with code 3: no voice"),
         (&["Hi.", "--lang", "zh", "--voice", "nosuch", "-o", "out.wav"], 1, "没有语音 `nosuch`"),
     ] {
         let (code, _, errors) = say(arguments, "", old, still);

@@ -66,7 +66,7 @@ fn running_as_root_is_warned_unless_run_as_is_set() {
     );
     assert!(!log.contains("running as root"), "{log}");
     let (doctor, _) = starts("[tools]\nrun_as = \"no-such-user\"\n");
-    assert!(doctor.contains("there is no such user in /etc/passwd"), "{doctor}");
+    assert!(doctor.contains("unknown user in /etc/passwd"), "{doctor}");
 }
 
 #[test]
@@ -301,12 +301,12 @@ fn second_server_on_the_same_folder_or_port_is_rejected() {
     assert!(!done && said.contains("in use") && said.contains("remedy"), "{said}");
     let other = tempfile::tempdir().unwrap();
     let (done, _, said) = run(other.path(), &["serve", "--listen", first.address()]);
-    assert!(!done && said.contains("is taken") && said.contains("--listen"), "{said}");
+    assert!(!done && said.contains("is in use") && said.contains("--listen"), "{said}");
     assert!(!other.path().join("data").exists(), "nothing is made for a server that does not start");
     std::fs::write(other.path().join("throughline.toml"), "[server]\nauth = \"off\"\nlisten = \"0.0.0.0:0\"")
         .unwrap();
     let (done, _, said) = run(other.path(), &["serve"]);
-    assert!(!done && said.contains("without keys"), "{said}");
+    assert!(!done && said.contains("without API keys"), "{said}");
     assert_eq!(first.get("/healthz", None).0, 200);
 }
 

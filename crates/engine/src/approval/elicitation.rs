@@ -52,7 +52,8 @@ impl TurnMachine<'_> {
         }
         if call.tool_questions >= self.setup.limits.questions_per_call_max {
             let target = self.call_target(handle);
-            let remedy = Some("Raise `questions_per_call_max` if the tool may ask so much.".to_owned());
+            let remedy =
+                Some("Raise `questions_per_call_max` if the tool may ask more questions.".to_owned());
             self.report_problem("questions_limit", None, String::new(), remedy, target);
             return Some(ToolAnswer::Cancel);
         }

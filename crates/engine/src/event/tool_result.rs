@@ -184,10 +184,10 @@ impl ToolInput {
 
 fn describe_broken(why: &BrokenCall) -> String {
     match why {
-        BrokenCall::Cut => "The reply broke off inside this call.".into(),
+        BrokenCall::Cut => "The reply ended inside this call.".into(),
         BrokenCall::InvalidJson { message } => format!("The arguments are not valid JSON: {message}"),
         BrokenCall::Ambiguous { message } => format!("The arguments can be read in two ways: {message}"),
-        BrokenCall::TooLarge { limit } => format!("The arguments are over the limit `{limit}`."),
+        BrokenCall::TooLarge { limit } => format!("The arguments exceed the limit `{limit}`."),
         BrokenCall::Nameless => "The model sent arguments and no name.".into(),
         BrokenCall::Refused { message } => message.clone(),
         _ => "The call cannot be read.".into(),

@@ -85,10 +85,8 @@ pub(crate) fn evaluate<'m>(
         remembered.clone().rev().find(fits)
     };
     if let Some(remembered_decision) = remembered_with(ApprovalDecision::Deny) {
-        let reason = remembered_decision
-            .reason
-            .clone()
-            .unwrap_or_else(|| "a person has said no to this before".into());
+        let reason =
+            remembered_decision.reason.clone().unwrap_or_else(|| "a person denied this before".into());
         return PolicyDecision::Deny { rule: remembered_decision.rule_name(), reason };
     }
     let ask = |rule: &str| PolicyDecision::Ask { rule: rule.into() };

@@ -36,14 +36,12 @@ impl fmt::Display for UnmatchedRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let number = self.number;
         match &self.part {
-            RulePart::Tool(pattern) => {
-                write!(f, "rule {number} fits no tool there is: `tool = \"{pattern}\"`")?
-            }
+            RulePart::Tool(pattern) => write!(f, "rule {number} matches no tool: `tool = \"{pattern}\"`")?,
             RulePart::Source(pattern) => {
-                write!(f, "rule {number} fits no tool there is: nothing comes from `source = \"{pattern}\"`")?
+                write!(f, "rule {number} matches no tool: `source = \"{pattern}\"` provides none")?
             }
             RulePart::Combination => {
-                write!(f, "rule {number} fits no tool there is: no tool fits all that it says")?
+                write!(f, "rule {number} matches no tool: none meets all of its conditions")?
             }
             RulePart::RelativeFolder(folder) => write!(
                 f,
@@ -67,7 +65,7 @@ impl fmt::Display for UnmatchedRule {
 /// let unmatched = unmatched_rules(&rules, &tools);
 /// assert_eq!(
 ///     unmatched[0].to_string(),
-///     "rule 1 fits no tool there is: `tool = \"demo.calender\"`; did you mean `demo.calendar`?"
+///     "rule 1 matches no tool: `tool = \"demo.calender\"`; did you mean `demo.calendar`?"
 /// );
 /// ```
 pub fn unmatched_rules(rules: &[PolicyRule], tools: &[OfferedTool]) -> Vec<UnmatchedRule> {
@@ -144,7 +142,7 @@ mod tests {
         }
         check(rule().source("mcp:*"), &[]);
         check(rule().tool("files").effect(Effect::Write), &[]);
-        let start = "rule 1 fits no tool there is: ";
+        let start = "rule 1 matches no tool: ";
         check(
             rule().tool("files.raed"),
             &[&format!("{start}`tool = \"files.raed\"`; did you mean `files.read`?")],
@@ -157,8 +155,11 @@ mod tests {
         );
         check(
             rule().source("mcp:hone"),
-            &[&format!("{start}nothing comes from `source = \"mcp:hone\"`; did you mean `mcp:home`?")],
+            &[&format!("{start}`source = \"mcp:hone\"` provides none; did you mean `mcp:home`?")],
         );
-        check(rule().tool("home").effect(Effect::Read), &[&format!("{start}no tool fits all that it says")]);
+        check(
+            rule().tool("home").effect(Effect::Read),
+            &[&format!("{start}none meets all of its conditions")],
+        );
     }
 }

@@ -557,7 +557,7 @@ impl TurnMachine<'_> {
             RetryDecision::Fallback => {
                 let excerpt = failure.message.clone();
                 let to = &self.setup.upstreams[upstream + 1];
-                let remedy = Some(format!("{} / {} is asked instead.", to.name, to.model));
+                let remedy = Some(format!("{} / {} is used instead.", to.name, to.model));
                 self.report_problem("fallback", None, excerpt, remedy, EventTarget::default());
                 self.call_model(step, attempt + 1, upstream + 1);
                 true

@@ -195,7 +195,7 @@ fn compile(pattern: &str) -> Result<CompiledPattern, TextRuleError> {
     let regex = RegexBuilder::new(pattern).size_limit(TEXT_RULE_COMPILED_BYTES_MAX).build();
     let regex = regex.map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => too_large(),
-        error => wrong(format!("is not a regular expression that is understood: {}", last_line(&error))),
+        error => wrong(format!("is not a supported regular expression: {}", last_line(&error))),
     })?;
     if regex.is_match("") || fits_nothing_somewhere(pattern) {
         return Err(wrong(

@@ -221,7 +221,7 @@ fn expired_approval_request_is_denied() {
          step end stop
          end completed",
     );
-    assert!(told(&scripted)[0].contains("nobody answered"));
+    assert!(told(&scripted)[0].contains("no answer"));
 }
 
 // --- what an answer is bound to ---

@@ -705,7 +705,7 @@ fn cancel_while_streaming_gives_every_call_an_outcome() {
     );
     let reported: Vec<String> = outcomes(&scripted).iter().map(CallOutcome::model_text).collect();
     assert_eq!(reported.len(), 3, "the next request says what happened to each call");
-    assert!(reported[1].contains("nothing happened") && reported[2].contains("broke off"), "{reported:?}");
+    assert!(reported[1].contains("nothing happened") && reported[2].contains("ended before"), "{reported:?}");
 }
 
 #[test]
@@ -1522,14 +1522,18 @@ fn client_result_is_reported_to_the_model() {
         (r#"{"status":"success","applied":true}"#, "The client applied it.", "success"),
         (
             r#"{"status":"success","output":"ok","applied":false}"#,
-            "ok\nThe client did not apply it: it had no effect that the user can see.",
+            "ok\nThe client did not apply it: it had no visible effect for the user.",
             "success",
         ),
         (r#"{"status":"error","output":"no such motion"}"#, "The tool failed: no such motion.", "error"),
-        (r#"{"status":"error"}"#, "The tool failed: the client says that it failed, and not why.", "error"),
+        (
+            r#"{"status":"error"}"#,
+            "The tool failed: the client reported a failure without a reason.",
+            "error",
+        ),
         (
             r#"{"status":"error","applied":false}"#,
-            "The tool failed: The client did not apply it: it had no effect that the user can see.",
+            "The tool failed: The client did not apply it: it had no visible effect for the user.",
             "error",
         ),
     ];
@@ -1617,8 +1621,8 @@ fn client_write_without_an_answer_ends_as_unknown() {
     let reported = outcomes(&scripted)[0].model_text();
     assert_eq!(
         reported,
-        "The call was started and what became of it is not known: The client that was asked to run it did not answer in time. \
-         It may have had effects. Check before trying again."
+        "The call was started, but its outcome is unknown: The client did not return a result in time. It may \
+         have had effects. Check before trying again."
     );
 }
 

@@ -166,10 +166,9 @@ fn tool_rules_apply_to_failure_and_unknown_reasons() {
     let tool = |target: &str, pattern: &str| {
         rule(json!({"pattern": pattern, "replace": "#", "in": target, "target_roles": ["tool"]}))
     };
-    for (name, reported) in [
-        ("failed", "The tool failed: # 12 broke."),
-        ("unknown", "what became of it is not known: # 12 broke."),
-    ] {
+    for (name, reported) in
+        [("failed", "The tool failed: # 12 broke."), ("unknown", "its outcome is unknown: # 12 broke.")]
+    {
         let mut scripted =
             run(vec![tool("shown", r"\d+"), tool("model", "key")], "tools weather:read; barrier");
         for line in ["open A weather", "seal A {}", "finish tool_calls"] {
@@ -216,7 +215,7 @@ fn invalid_text_rule_error_names_a_remedy() {
     let error = |settings: Value| serde_json::from_value::<TextRule>(settings).unwrap_err().to_string();
     let with = |pattern: &str| error(json!({"pattern": pattern, "hide": true, "in": "shown"}));
     for (message, says) in [
-        (with("a("), "`pattern` is not a regular expression that is understood: unclosed group"),
+        (with("a("), "`pattern` is not a supported regular expression: unclosed group"),
         (with("(?=a)"), "look-around"),
         (with("a*"), "require at least one character"),
         (with(r"\b"), "require at least one character"),

@@ -188,7 +188,7 @@ const NO_HELP: LocalizedText = LocalizedText("", "");
 const FIELD_GROUPS: &[FieldGroup] = &[
     FieldGroup {
         name: "model",
-        label: LocalizedText("Who thinks", "由谁思考"),
+        label: LocalizedText("Model", "模型"),
         help: NO_HELP,
         rows: &[
             field_row(
@@ -205,17 +205,17 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Lines,
                 LocalizedText("Fallback models", "备用模型"),
                 LocalizedText(
-                    "Tried in this order when the one before cannot be had, before the first token only. One on a line. Empty: none.",
-                    "前一个不可用时依次尝试，仅在首个 token 之前。每行一个。留空：无。",
+                    "Tried in this order if a model fails before its first token. One per line. Empty: none.",
+                    "模型在首个 token 之前失败时依次尝试。每行一个。留空：无。",
                 ),
             ),
             field_row(
                 "mode",
                 Choice(&["auto", "native", "text"]),
-                LocalizedText("How calls travel", "调用的传递方式"),
+                LocalizedText("Tool-call mode", "工具调用方式"),
                 LocalizedText(
-                    "native: the model's own tool calls. text: blocks in its text, for models without tools. auto: native, and says so if the model cannot.",
-                    "native：模型自带的工具调用。text：写在文本里，适合没有工具能力的模型。auto：先用 native，模型不支持时会说明。",
+                    "native: the model's own tool calls. text: calls written in its text, for models without tool calling. auto: native, with an error if the model does not support it.",
+                    "native：模型自带的工具调用。text：写在文本里，适合没有工具能力的模型。auto：使用 native，模型不支持时报错。",
                 ),
             ),
             field_row(
@@ -223,25 +223,25 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Number,
                 LocalizedText("Temperature", "温度"),
                 LocalizedText(
-                    "0 to 2; 0 is the steadiest. Empty: the model's own.",
-                    "0 到 2，0 最稳定。留空：由模型决定。",
+                    "0 to 2; 0 varies least. Empty: the model's default.",
+                    "0 到 2，0 变化最小。留空：模型的默认值。",
                 ),
             ),
             field_row(
                 "max_output_tokens",
                 Number,
-                LocalizedText("Longest output", "最长输出"),
+                LocalizedText("Maximum output", "输出上限"),
                 LocalizedText(
-                    "Of one step, thinking included. Empty: the model's own limit.",
-                    "每一步的上限，包括思考。留空：由模型决定。",
+                    "Per step, including thinking. Empty: the model's limit.",
+                    "每一步的上限，包括思考。留空：模型的上限。",
                 ),
             ),
             field_row(
                 "hosted",
                 Lines,
-                LocalizedText("Tools of the provider", "服务商自带的工具"),
+                LocalizedText("Provider tools", "服务商自带的工具"),
                 LocalizedText(
-                    "web_search, code_execution: the provider runs them itself. For OpenAI Responses, Anthropic and Gemini. Empty: none.",
+                    "web_search, code_execution: run by the provider. For OpenAI Responses, Anthropic and Gemini. Empty: none.",
                     "web_search、code_execution：由服务商自己运行。适用于 OpenAI Responses、Anthropic 和 Gemini。留空：无。",
                 ),
             ),
@@ -250,7 +250,7 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Json,
                 LocalizedText("Extra fields", "附加字段"),
                 LocalizedText(
-                    "Further fields of the request body, as they are: {\"top_p\": 0.9}. Empty: none.",
+                    "Added to the request body unchanged: {\"top_p\": 0.9}. Empty: none.",
                     "原样加入请求的其他字段：{\"top_p\": 0.9}。留空：无。",
                 ),
             ),
@@ -265,8 +265,8 @@ const FIELD_GROUPS: &[FieldGroup] = &[
             Long,
             LocalizedText("System prompt", "系统提示词"),
             LocalizedText(
-                "A template; it knows {{ tools }}, {{ date }}, {{ time }}, {{ user }}, {{ agent }}, {{ model }}. Empty: nothing is told but what tools in text mode need.",
-                "这是模板，可以使用 {{ tools }}、{{ date }}、{{ time }}、{{ user }}、{{ agent }}、{{ model }}。留空：只告知文本模式的工具所需的内容。",
+                "A template with {{ tools }}, {{ date }}, {{ time }}, {{ user }}, {{ agent }}, {{ model }}. Empty: no prompt, except for tools in text mode.",
+                "这是模板，可以使用 {{ tools }}、{{ date }}、{{ time }}、{{ user }}、{{ agent }}、{{ model }}。留空：没有提示词，文本模式的工具说明除外。",
             ),
         )],
     },
@@ -280,33 +280,33 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Switch,
                 LocalizedText("Use tools", "使用工具"),
                 LocalizedText(
-                    "Off: it has none at all, whatever the switches below say.",
-                    "关：完全没有工具，不论下面的开关如何。",
+                    "Off: no tools, regardless of the switches below.",
+                    "关：没有任何工具，不论下面的开关如何。",
                 ),
             ),
             field_row(
                 "tool_call.default_tool_enabled",
                 Switch,
-                LocalizedText("Tools without a switch are on", "没有开关的工具默认开启"),
+                LocalizedText("Enable other tools by default", "其他工具默认开启"),
                 LocalizedText(
-                    "Those that come later are, too. Off: only what is switched on below.",
-                    "以后新增的也是。关：只提供下面打开的工具。",
+                    "Includes tools added later. Off: only the tools enabled below.",
+                    "包括以后新增的工具。关：只提供下面打开的工具。",
                 ),
             ),
         ],
     },
     FieldGroup {
         name: "calls",
-        label: LocalizedText("How tools are used", "工具的使用方式"),
+        label: LocalizedText("Tool use", "工具的使用方式"),
         help: NO_HELP,
         rows: &[
             field_row(
                 "tool_call.mode",
                 Choice(&["auto", "manual"]),
-                LocalizedText("Who starts calls", "由谁启动调用"),
+                LocalizedText("Approval mode", "批准方式"),
                 LocalizedText(
-                    "auto: they run as the rules say. manual: each waits for a person, for as long as it takes.",
-                    "auto：按规则运行。manual：每个调用都等人确认，不限时间。",
+                    "auto: the approval rules decide. manual: every call waits for approval, without a time limit.",
+                    "auto：由批准规则决定。manual：每个调用都等待批准，不限时间。",
                 ),
             ),
             field_row(
@@ -314,44 +314,44 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Switch,
                 LocalizedText("Ask before every call", "每次调用前都询问"),
                 LocalizedText(
-                    "Even where a rule allows. Off: the rules decide.",
+                    "Even if a rule allows the call. Off: the rules decide.",
                     "即使规则允许。关：由规则决定。",
                 ),
             ),
             field_row(
                 "tool_call.max_iterations",
                 Number,
-                LocalizedText("Rounds of tools", "工具轮数"),
+                LocalizedText("Tool rounds", "工具轮数"),
                 LocalizedText(
-                    "Steps with calls in a turn; then one last step without tools. 0 is the same as 1.",
-                    "一轮对话中带调用的步数，之后是不带工具的最后一步。0 等同于 1。",
+                    "Maximum steps with tool calls per turn, followed by a last step without tools. 0 is the same as 1.",
+                    "每轮对话中带工具调用的步数上限，之后是不带工具的最后一步。0 等同于 1。",
                 ),
             ),
             field_row(
                 "tool_call.timeout_ms",
                 Number,
-                LocalizedText("Time limit of a tool", "工具的时限"),
+                LocalizedText("Tool time limit", "工具的时限"),
                 LocalizedText(
-                    "Of those that have none of their own. 0: they time out at once.",
-                    "适用于自身没有时限的工具。0：立即超时。",
+                    "For tools without their own time limit. 0: they time out at once.",
+                    "适用于没有自己时限的工具。0：立即超时。",
                 ),
             ),
             field_row(
                 "tool_call.parallel_execution",
                 Switch,
-                LocalizedText("Side by side", "并行运行"),
+                LocalizedText("Parallel execution", "并行运行"),
                 LocalizedText(
-                    "Calls of one step run at the same time. Off: one after the other.",
+                    "Run the calls of a step at the same time. Off: one after another.",
                     "同一步的调用同时运行。关：逐个运行。",
                 ),
             ),
             field_row(
                 "tool_call.start",
                 Choice(&["eager", "after_stream"]),
-                LocalizedText("When calls start", "何时启动"),
+                LocalizedText("Call start", "启动时机"),
                 LocalizedText(
-                    "eager: what only reads starts while the model still writes. after_stream: nothing starts before it has finished.",
-                    "eager：只读的工具在模型还在输出时就启动。after_stream：输出结束之前什么都不启动。",
+                    "eager: read-only tools start while the model is still writing. after_stream: calls start after the model has finished.",
+                    "eager：只读工具在模型输出时就启动。after_stream：模型输出结束后才启动。",
                 ),
             ),
             field_row(
@@ -359,17 +359,17 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Choice(&["vcp", "xml"]),
                 LocalizedText("Text protocol", "文本协议"),
                 LocalizedText(
-                    "How calls are written in text mode; xml is what Hermes and Qwen models know.",
-                    "文本模式下调用的写法；xml 是 Hermes 和 Qwen 模型熟悉的格式。",
+                    "Format of calls in text mode; Hermes and Qwen models are trained on xml.",
+                    "文本模式下调用的格式；Hermes 和 Qwen 模型按 xml 训练。",
                 ),
             ),
             field_row(
                 "tool_call.results",
                 Choice(&["user", "tool"]),
-                LocalizedText("Who says results", "由谁给出结果"),
+                LocalizedText("Tool-result role", "工具结果的角色"),
                 LocalizedText(
-                    "In text mode. user: in a frame, which every server takes. tool: the tool role, for models trained so.",
-                    "用于文本模式。user：放在框架里，所有服务都接受。tool：tool 角色，适合这样训练的模型。",
+                    "In text mode. user: framed in a user message, accepted by every server. tool: the tool role, for models trained on it.",
+                    "用于文本模式。user：放在用户消息的框架里，所有服务都接受。tool：tool 角色，适合按此训练的模型。",
                 ),
             ),
         ],
@@ -382,10 +382,10 @@ const FIELD_GROUPS: &[FieldGroup] = &[
             field_row(
                 "steering",
                 Choice(&["next_step", "after_turn"]),
-                LocalizedText("What you say meanwhile", "途中的发言"),
+                LocalizedText("Messages during a turn", "回合进行中的消息"),
                 LocalizedText(
-                    "next_step: the model reads it at its next step. after_turn: it begins the next turn.",
-                    "next_step：模型在下一步就读到。after_turn：作为下一轮的开始。",
+                    "next_step: delivered to the model before its next step. after_turn: starts the next turn.",
+                    "next_step：在模型的下一步之前送达。after_turn：开始下一轮。",
                 ),
             ),
             field_row(
@@ -393,8 +393,8 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Choice(&["continue", "end"]),
                 LocalizedText("After a crash", "崩溃之后"),
                 LocalizedText(
-                    "continue: the turn goes on from what was kept. end: it ends, and says that it broke off.",
-                    "continue：从已保存的内容继续。end：结束并说明已中断。",
+                    "continue: resume the turn from its log. end: end it as interrupted.",
+                    "continue：从日志恢复这一轮。end：以中断结束。",
                 ),
             ),
         ],
@@ -403,23 +403,26 @@ const FIELD_GROUPS: &[FieldGroup] = &[
         name: "guard",
         label: LocalizedText("Loop guard", "循环保护"),
         help: LocalizedText(
-            "For calls that repeat with the same arguments and the same result.",
-            "针对参数和结果都相同的重复调用。",
+            "Detects calls that repeat with the same arguments and the same result.",
+            "检测参数和结果都相同的重复调用。",
         ),
         rows: &[
             field_row(
                 "guard.period_max",
                 Number,
-                LocalizedText("Longest circle", "最长的循环"),
-                LocalizedText("In calls. 0: the guard is off.", "以调用数计。0：关闭保护。"),
+                LocalizedText("Loop detection length", "循环检测长度"),
+                LocalizedText(
+                    "Maximum length of a repeated sequence, in calls. 0: off.",
+                    "重复序列的最大长度，以调用数计。0：关闭。",
+                ),
             ),
             field_row(
                 "guard.note_after",
                 Number,
                 LocalizedText("Note after", "提醒"),
                 LocalizedText(
-                    "So many repeats, and the model is told. 0: never.",
-                    "重复这么多次后提醒模型。0：从不。",
+                    "Repetitions after which the model is notified. 0: never.",
+                    "重复多少次后提醒模型。0：从不。",
                 ),
             ),
             field_row(
@@ -427,8 +430,8 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Number,
                 LocalizedText("Ask after", "询问"),
                 LocalizedText(
-                    "So many repeats, and the next asks a person. 0: never.",
-                    "重复这么多次后，下一次先询问人。0：从不。",
+                    "Repetitions after which the next call needs approval. 0: never.",
+                    "重复多少次后，下一次调用需要批准。0：从不。",
                 ),
             ),
             field_row(
@@ -436,8 +439,8 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Number,
                 LocalizedText("Stop after", "停止"),
                 LocalizedText(
-                    "So many repeats, and the next is refused; the last step follows. 0: never.",
-                    "重复这么多次后拒绝下一次，随后是最后一步。0：从不。",
+                    "Repetitions after which the next call is denied and the last step follows. 0: never.",
+                    "重复多少次后拒绝下一次调用，并进入最后一步。0：从不。",
                 ),
             ),
         ],
@@ -446,108 +449,111 @@ const FIELD_GROUPS: &[FieldGroup] = &[
         name: "limits",
         label: LocalizedText("Limits", "上限"),
         help: LocalizedText(
-            "Empty: the default, which holds for all agents. 0: none at all; of a time: at once.",
-            "留空：默认值，适用于全部智能体。0：完全没有；时间则为立即。",
+            "Empty: the default for all agents. 0: none; for a time limit: at once.",
+            "留空：全部智能体的默认值。0：没有；时限则为立即。",
         ),
         rows: &[
             field_row(
                 "limits.calls_per_turn_max",
                 Number,
-                LocalizedText("Calls in a turn", "每轮调用数"),
-                LocalizedText("Further ones do not start.", "超过的不会启动。"),
+                LocalizedText("Calls per turn", "每轮调用数"),
+                LocalizedText("Further calls do not start.", "超过的调用不会启动。"),
             ),
             field_row(
                 "limits.approval_ms_max",
                 Number,
-                LocalizedText("How long a question waits", "询问等待的时间"),
-                LocalizedText("Then it counts as denied.", "超过即视为拒绝。"),
+                LocalizedText("Approval timeout", "等待批准的时限"),
+                LocalizedText("The call is denied when it expires.", "超时即拒绝调用。"),
             ),
             field_row(
                 "limits.output_bytes_max",
                 Number,
-                LocalizedText("Output of a call", "单个调用的输出"),
+                LocalizedText("Output per call", "单个调用的输出"),
                 LocalizedText(
-                    "That is kept and told to the model; of more, head and tail.",
-                    "保留并告诉模型的部分；超过时保留头尾。",
+                    "Recorded and sent to the model; longer output is reduced to its head and tail.",
+                    "记录并发送给模型的长度；超过时只保留头尾。",
                 ),
             ),
             field_row(
                 "limits.shortened_output_bytes_max",
                 Number,
-                LocalizedText("Output in a history that is too long", "对话过长时的输出"),
+                LocalizedText("Output in a shortened history", "缩短历史中的输出"),
                 LocalizedText(
-                    "Of an old call, once the upstream has refused the length; head and tail.",
-                    "上游拒绝过长的对话之后，旧调用保留的部分；保留头尾。",
+                    "Per old call, after the upstream has rejected the length; head and tail.",
+                    "上游因过长而拒绝之后，每个旧调用保留的长度；保留头尾。",
                 ),
             ),
             field_row(
                 "limits.messages_queued_max",
                 Number,
-                LocalizedText("Messages that wait", "排队的消息"),
+                LocalizedText("Queued messages", "排队的消息"),
                 LocalizedText(
-                    "Said while it runs; further ones are not taken.",
-                    "运行途中的发言；超过的不接收。",
+                    "Sent while a turn is running; further messages are rejected.",
+                    "回合进行中发送的消息；超过的会被拒绝。",
                 ),
             ),
             field_row(
                 "limits.questions_per_call_max",
                 Number,
-                LocalizedText("Questions of a tool", "工具的提问"),
-                LocalizedText("In one call; further ones are cancelled.", "单个调用之内；超过的会被取消。"),
+                LocalizedText("Questions per call", "工具的提问"),
+                LocalizedText(
+                    "Asked by a tool; further questions are cancelled.",
+                    "由工具提出；超过的会被取消。",
+                ),
             ),
             field_row(
                 "limits.asked_ms_max",
                 Number,
-                LocalizedText("Time for those", "回答它们的时间"),
-                LocalizedText("In which the time limit of the tool stands still.", "期间不计入工具的时限。"),
+                LocalizedText("Time to answer a question", "回答提问的时限"),
+                LocalizedText("The tool's time limit is paused meanwhile.", "期间工具的时限暂停。"),
             ),
             field_row(
                 "limits.tool_overrun_ms",
                 Number,
-                LocalizedText("Overrun of a tool", "工具超时的宽限"),
+                LocalizedText("Tool timeout grace", "工具超时的宽限"),
                 LocalizedText(
-                    "Beyond its limit, to say that its time is up.",
-                    "超过时限后，供它说明已超时。",
+                    "Additional time for a tool to report that it timed out.",
+                    "超过时限后，供工具报告超时的时间。",
                 ),
             ),
             field_row(
                 "limits.cancel_grace_ms",
                 Number,
-                LocalizedText("Grace when stopped", "停止时的宽限"),
-                LocalizedText("For a tool to say how it ended.", "供工具说明是如何结束的。"),
+                LocalizedText("Cancel grace period", "停止时的宽限"),
+                LocalizedText(
+                    "Time for a cancelled tool to report its result.",
+                    "供被取消的工具报告结果的时间。",
+                ),
             ),
             field_row(
                 "limits.own_tool_ms_max",
                 Number,
-                LocalizedText("Tools of the asker", "请求方自带的工具"),
-                LocalizedText("How long they may take to answer.", "最长的答复时间。"),
+                LocalizedText("Client-provided tools", "客户端提供的工具"),
+                LocalizedText("Time limit for their results.", "等待结果的时限。"),
             ),
             field_row(
                 "limits.progress_events_max",
                 Number,
-                LocalizedText("Progress of a call", "单个调用的进度"),
-                LocalizedText("Events that are kept.", "保留的事件数。"),
+                LocalizedText("Progress events per call", "单个调用的进度"),
+                LocalizedText("Maximum events recorded.", "记录的事件数上限。"),
             ),
             field_row(
                 "limits.problems_per_step_max",
                 Number,
-                LocalizedText("Findings in a step", "每步的发现"),
-                LocalizedText("Of the decoder, that are kept.", "保留的解码器发现数。"),
+                LocalizedText("Stream problems per step", "每步的流问题"),
+                LocalizedText("Maximum problems recorded.", "记录的问题数上限。"),
             ),
             field_row(
                 "limits.pauses_max",
                 Number,
-                LocalizedText("Pauses in a row", "连续暂停"),
-                LocalizedText("That a provider may make and go on.", "服务商可以暂停后继续的次数。"),
+                LocalizedText("Consecutive pauses", "连续暂停"),
+                LocalizedText("How often a provider may pause and continue.", "服务商可以暂停后继续的次数。"),
             ),
             field_row(
                 "limits.takeovers_max",
                 Number,
-                LocalizedText("Crashes survived", "崩溃后继续"),
-                LocalizedText(
-                    "So often a turn goes on; then it ends as interrupted.",
-                    "一轮对话最多继续这么多次，之后以中断结束。",
-                ),
+                LocalizedText("Maximum resumes after a crash", "崩溃后的最大恢复次数"),
+                LocalizedText("After that, the turn ends as interrupted.", "超过后，这一轮以中断结束。"),
             ),
         ],
     },

@@ -86,7 +86,7 @@ pub(crate) struct AgentDetail {
 /// Settings of an agent as JSON: the fields, checks and messages of `[agents.NAME]` in the configuration. See
 /// docs/configuration.md for each field.
 #[derive(ToSchema)]
-#[allow(dead_code, reason = "a description only: settings are read by the configuration's own code")]
+#[allow(dead_code, reason = "description only; settings are parsed by the configuration")]
 pub(crate) struct AgentSettings {
     /// Model as `upstream/model`; the upstream must exist.
     #[schema(example = "deepseek/deepseek-chat")]
@@ -310,7 +310,7 @@ fn stored_agent(state: &AppState, document: StoredDocument) -> AgentDetail {
     let mut warned = Vec::new();
     let fault = match state.app.parse_agent(&document.name, &settings) {
         Ok(_) if configured_agent(state, &document.name).is_some() => Some(
-            "the configuration file has an agent of this name by now, which answers in its place".to_owned(),
+            "the configuration file now defines an agent of this name, which takes precedence".to_owned(),
         ),
         Ok(agent) => {
             settings = agent.to_settings();
@@ -427,7 +427,8 @@ fn percent_encoded(name: &str) -> String {
     (status = 400, description = "Invalid settings; `param` names the field", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `agents`", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
-    (status = 409, description = "The agent is part of the configuration, or was changed meanwhile", body = ErrorResponse),
+    (status = 409, description = "The agent is defined in the configuration, or was changed by another \
+     request", body = ErrorResponse),
 ))]
 async fn replace(
     State(state): State<AppState>,
@@ -492,8 +493,8 @@ async fn save_agent(
             }
             (_, None) => agent_not_found(name),
             (_, Some(existing)) => {
-                ApiError::conflict("changed_meanwhile", format!("`{name}` has been changed meanwhile"))
-                    .remedy("look at what is there now, and change that")
+                ApiError::conflict("changed_meanwhile", format!("`{name}` was changed by another request"))
+                    .remedy("load the current version and apply the change to it")
                     .with_extra("version", existing.version)
             }
         }),
@@ -576,7 +577,8 @@ async fn duplicate(
     (status = 400, description = "Unknown tool, group or source", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `agents`", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
-    (status = 409, description = "The agent is part of the configuration, or was changed meanwhile", body = ErrorResponse),
+    (status = 409, description = "The agent is defined in the configuration, or was changed by another \
+     request", body = ErrorResponse),
 ))]
 async fn update_toggles(
     State(state): State<AppState>,
@@ -595,7 +597,7 @@ async fn update_toggles(
             .map(|tool| &tool.spec().name)
             .peekable();
         if of_source.peek().is_none() {
-            let what = format!("no tool comes from `{source}` now");
+            let what = format!("`{source}` provides no tools at the moment");
             return Err(ApiError::bad_request("unknown_source", what).param(format!("sources.{source}")));
         }
         changes.extend(of_source.map(|tool| (tool.as_str().to_owned(), switch)));

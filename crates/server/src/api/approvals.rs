@@ -136,7 +136,7 @@ impl RememberFor {
             (Some(RememberArguments::Named(ArgumentsKeyword::These)), None) => ArgumentConstraints::Exact,
             (Some(RememberArguments::Named(ArgumentsKeyword::Any)), None) => ArgumentConstraints::Any,
             (Some(RememberArguments::Tests(tests)), None) if tests.is_empty() => {
-                let message = "no test is given: `\"any\"` says that the answer holds for all arguments";
+                let message = "test is missing: use `\"any\"` to remember the answer for all arguments";
                 return Err(ApiError::bad_request("invalid_value", message).param("remember.arguments"));
             }
             (Some(RememberArguments::Tests(tests)), None) => ArgumentConstraints::Arguments(tests),
@@ -169,8 +169,9 @@ pub(crate) struct ApprovalAck {
     params(("turn_id" = String, Path, description = "Id of the turn"), ("approval_id" = String, Path, description = "Id of the question, or `all`")),
     responses(
         (status = 200, description = "Answered", body = ApprovalAck),
-        (status = 202, description = "Queued: the question has not been asked yet", body = ApprovalAck),
-        (status = 400, description = "The answer contradicts itself, or says to `all` what is about one call", body = ErrorResponse),
+        (status = 202, description = "Queued: the approval has not been requested yet", body = ApprovalAck),
+        (status = 400, description = "The answer contradicts itself, or `all` has a field that applies to one \
+         call only", body = ErrorResponse),
         (status = 404, description = "Turn or question not found", body = ErrorResponse),
         (status = 409, description = "Already answered differently", body = ErrorResponse),
         (status = 410, description = "The question expired, or its call was cancelled", body = ErrorResponse),
@@ -243,7 +244,7 @@ impl ResolveApproval {
     /// 400: the memory settings contradict each other, or an approval is to stop the turn.
     pub(crate) fn into_answer(self) -> Result<ApprovalResponse, ApiError> {
         if self.stop && self.decision == ApprovalDecision::Approve {
-            let message = "`stop` ends the turn with a denial; an approved call would not run in it";
+            let message = "`stop` denies the call and ends the turn; it cannot be combined with an approval";
             return Err(ApiError::bad_request("contradiction", message)
                 .param("stop")
                 .remedy("deny with `stop`, or approve without it"));
@@ -273,8 +274,7 @@ pub(crate) fn approval_ack(
             Err(ApiError::conflict("answered_differently", message))
         }
         ApprovalOutcome::Expired => {
-            let message =
-                format!("question `{question}` is closed: its time was over, or its call went away");
+            let message = format!("question `{question}` is closed: it timed out, or its call was cancelled");
             Err(ApiError::gone("question_closed", message))
         }
         ApprovalOutcome::Invalid { message } => Err(ApiError::unprocessable("does_not_fit", message)
@@ -286,7 +286,7 @@ pub(crate) fn approval_ack(
 }
 
 fn turn_ended() -> ApiError {
-    ApiError::gone("turn_is_over", "the turn is over: nothing of it can be answered any more")
+    ApiError::gone("turn_is_over", "the turn has ended; its questions can no longer be answered")
 }
 
 async fn answer_all(

@@ -58,7 +58,8 @@ impl CallResult {
 #[utoipa::path(post, path = "/v1/turns/{turn_id}/calls/{tool_id}/cancel", tag = "turns",
     params(("turn_id" = String, Path, description = "Id of the turn"), ("tool_id" = String, Path, description = "Id of the call")),
     responses(
-        (status = 202, description = "Accepted: the call is ending or has ended; its `tool_result` tells", body = CallAck),
+        (status = 202, description = "Accepted: the call is ending or has ended; see its \
+         `tool_result`", body = CallAck),
         (status = 404, description = "Turn or call not found", body = ErrorResponse),
         (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]
@@ -95,7 +96,7 @@ pub(crate) async fn stop_call(
     params(("turn_id" = String, Path, description = "Id of the turn"), ("tool_id" = String, Path, description = "Id of the call")),
     responses(
         (status = 200, description = "Accepted as the call's outcome", body = CallAck),
-        (status = 404, description = "Turn not found, or no client was asked to run the call", body = ErrorResponse),
+        (status = 404, description = "Turn not found, or the call is not one that a client runs", body = ErrorResponse),
         (status = 409, description = "The call has an outcome already", body = ErrorResponse),
         (status = 410, description = "The call timed out", body = ErrorResponse),
         (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
@@ -123,11 +124,11 @@ pub(crate) fn call_ack(outcome: ClientAnswerResult, call: &str) -> Result<CallAc
             Err(ApiError::conflict("call_ended", format!("call `{call}` has an outcome already")))
         }
         ClientAnswerResult::TooLate => {
-            Err(ApiError::gone("too_late", format!("the time of call `{call}` is over")))
+            Err(ApiError::gone("too_late", format!("call `{call}` has timed out")))
         }
         // What is another user's is not there.
         ClientAnswerResult::WrongUser | ClientAnswerResult::Unknown => {
-            Err(ApiError::not_found("call that a client was asked to run", call))
+            Err(ApiError::not_found("client tool call", call))
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
 #[utoipa::path(post, path = "/v1/turns/{turn_id}/cancel", tag = "turns",
     params(("turn_id" = String, Path, description = "Id of the turn")),
     responses(
-        (status = 202, description = "Accepted: the turn will stop or has already ended; its events tell"),
+        (status = 202, description = "Accepted: the turn will stop or has already ended; see its events"),
         (status = 404, description = "Not found", body = ErrorResponse),
         (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]

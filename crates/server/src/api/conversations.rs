@@ -225,9 +225,12 @@ impl UpdateConversation {
     /// The change of its filing; `None` = nothing of that changes.
     fn filing(self) -> Result<Option<ConversationChange>, ApiError> {
         if self.temporary == Some(true) {
-            return Err(ApiError::bad_request("invalid_value", "what is there does not become temporary")
-                .param("temporary")
-                .remedy("create a temporary one: POST /v1/conversations {\"temporary\": true}"));
+            return Err(ApiError::bad_request(
+                "invalid_value",
+                "an existing conversation cannot become temporary",
+            )
+            .param("temporary")
+            .remedy("create a temporary one: POST /v1/conversations {\"temporary\": true}"));
         }
         let Self { folder, tags, pinned, archived, temporary, .. } = self;
         let change = ConversationChange { folder, tags, pinned, archived, temporary };
@@ -540,7 +543,7 @@ async fn update(
     params(("conversation_id" = String, Path, description = "Id of the conversation"), DeletionQuery), responses(
     (status = 204, description = "Deleted"),
     (status = 404, description = "Not found", body = ErrorResponse),
-    (status = 409, description = "A turn of it is running", body = ErrorResponse),
+    (status = 409, description = "One of its turns is running", body = ErrorResponse),
 ))]
 async fn delete(
     State(state): State<AppState>,
@@ -579,8 +582,8 @@ async fn delete(
 /// Bring back a conversation that was deleted at most 10 minutes ago.
 #[utoipa::path(post, path = "/v1/conversations/{conversation_id}/restore", tag = "conversations",
     params(("conversation_id" = String, Path, description = "Id of the conversation")), responses(
-    (status = 200, description = "It is as it was", body = ConversationInfo),
-    (status = 404, description = "Not deleted, or too long ago", body = ErrorResponse),
+    (status = 200, description = "Restored", body = ConversationInfo),
+    (status = 404, description = "Not deleted, or deleted too long ago to be restored", body = ErrorResponse),
 ))]
 async fn restore(
     State(state): State<AppState>,

@@ -33,7 +33,7 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
 
 /// One event as it comes in a stream.
 #[derive(utoipa::ToSchema)]
-#[allow(dead_code, reason = "it is for the description: what is sent is written as text")]
+#[allow(dead_code, reason = "description only; events are sent as text")]
 pub(crate) struct SseFrame {
     /// Its number in the turn, for `Last-Event-ID`; absent where there is nothing to come back to.
     #[schema(required = false)]
@@ -76,11 +76,11 @@ pub(crate) enum StartFrom {
     params(EventsQuery, ("turn_id" = String, Path, description = "Id of the turn"),
         ("Last-Event-ID" = Option<u64>, Header, description = "Like `after`; browsers send it when they reconnect")),
     responses(
-        (status = 200, description = "The events, to the last one", content_type = "text/event-stream", body = SseFrame),
-        (status = 204, description = "The turn has ended, and `after` is its last event"),
+        (status = 200, description = "The events up to the last one", content_type = "text/event-stream", body = SseFrame),
+        (status = 204, description = "The turn has ended and `after` is its last event"),
         (status = 400, description = "Invalid sequence number", body = ErrorResponse),
         (status = 404, description = "Turn not found", body = ErrorResponse),
-        (status = 410, description = "Its events are no longer kept", body = ErrorResponse),
+        (status = 410, description = "Its events have been deleted", body = ErrorResponse),
         (status = 429, description = "Too many open streams", body = ErrorResponse),
     ))]
 async fn follow(
@@ -113,7 +113,7 @@ fn resume_from(query: &EventsQuery, headers: &HeaderMap) -> Result<ResumeFrom, A
         Some(id) => {
             let id = id.to_str().ok().and_then(|id| id.trim().parse().ok());
             Some(id.ok_or_else(|| {
-                ApiError::bad_request("invalid_position", "`Last-Event-ID` is no number of an event")
+                ApiError::bad_request("invalid_position", "`Last-Event-ID` is not the number of an event")
                     .param("Last-Event-ID")
                     .remedy("leave it out to get all events")
             })?)

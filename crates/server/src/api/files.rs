@@ -105,7 +105,8 @@ pub(crate) struct UploadForm {
     request_body(content((UploadForm = "multipart/form-data"), (String = "application/octet-stream"))), responses(
     (status = 201, description = "Created", body = FileInfo),
     (status = 400, description = "The request contains no file", body = ErrorResponse),
-    (status = 413, description = "The file is too large, or all files together are", body = ErrorResponse),
+    (status = 413, description = "The file exceeds its limit, or all files together exceed \
+     theirs", body = ErrorResponse),
     (status = 415, description = "The content contradicts the declared type", body = ErrorResponse),
     (status = 507, description = "The disk is full", body = ErrorResponse),
 ))]
@@ -143,7 +144,7 @@ async fn upload(
         let name = query.name.or_else(|| disposition_filename(request.headers()));
         let chunks = request.into_body().into_data_stream().map(|chunk| {
             chunk.map_err(|error| {
-                ApiError::bad_request("unreadable_body", format!("the body broke off: {error}"))
+                ApiError::bad_request("unreadable_body", format!("the request body ended early: {error}"))
             })
         });
         store_upload(&state, &principal, name, body_type, chunks).await?
@@ -178,10 +179,10 @@ async fn store_upload(
         ApiError::new(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "media_type_mismatch",
-            format!("it is said to be {declared}, and it is {found}"),
+            format!("the declared type is {declared}, but the content is {found}"),
         )
         .param("Content-Type")
-        .remedy("declare what it is, or application/octet-stream")
+        .remedy("declare the actual type, or application/octet-stream")
     })?;
     // Held until the catalog has the file, so that its blob is not collected before.
     let blob = blob.finish().await.map_err(blob_error)?;
@@ -241,7 +242,7 @@ async fn find_file(state: &AppState, principal: &Principal, id: &str) -> Result<
     (status = 200, description = "The bytes with their media type", body = String, content_type = "*/*"),
     (status = 304, description = "Unchanged: `If-None-Match` matches"),
     (status = 404, description = "Not found", body = ErrorResponse),
-    (status = 410, description = "The content is gone", body = ErrorResponse),
+    (status = 410, description = "The content of the file is missing", body = ErrorResponse),
     (status = 503, description = "The content is at another server", body = ErrorResponse),
 ))]
 async fn download(
@@ -286,11 +287,12 @@ async fn open_content(state: &AppState, row: &FileRow) -> Result<tokio::fs::File
             // Each server has its own folder: another one may have what is not here.
             let message = "the content of this file is not at this server";
             return ApiError::unavailable("stored_elsewhere", message, RETRY_ELSEWHERE_S).remedy(
-                "ask the server that it was uploaded to, or give all servers one folder of files; if that server is gone, upload it again",
+                "ask the server that received the upload, or let all servers share one folder of files; if \
+                 that server no longer exists, upload the file again",
             );
         }
-        tracing::error!(file = %row.id, "the content of a file is gone");
-        ApiError::gone("content_gone", "the content of this file is gone").remedy("upload it again")
+        tracing::error!(file = %row.id, "the content of a file is missing");
+        ApiError::gone("content_gone", "the content of this file is missing").remedy("upload it again")
     };
     let file = state.blobs.file(&row.hash).await.map_err(blob_error)?.ok_or_else(lost)?;
     Ok(tokio::fs::File::from_std(file))

@@ -70,7 +70,7 @@ pub(crate) struct SentMessage {
     responses(
         (status = 202, description = "Queued; a `user_message` event reports the delivery", body = SentMessage),
         (status = 404, description = "Turn not found", body = ErrorResponse),
-        (status = 409, description = "The turn has ended: start another one", body = ErrorResponse),
+        (status = 409, description = "The turn has ended; start a new one", body = ErrorResponse),
         (status = 429, description = "Too many queued messages", body = ErrorResponse),
         (status = 503, description = "Another server runs the turn and took no notice: `owner` names it", body = ErrorResponse),
     ))]
@@ -114,7 +114,7 @@ pub(crate) async fn queue_message(
     match state.hub.send(user, control, turn, id, input, when).await? {
         SendResult::Queued(id) => Ok(SentMessage { id: id.as_str().to_owned() }),
         SendResult::QueueFull => {
-            Err(ApiError::too_many("too_many_messages", "too many messages wait already", 1))
+            Err(ApiError::too_many("too_many_messages", "too many messages are queued", 1))
         }
         _ => Err(lost_turn(state, turn).await),
     }
@@ -162,7 +162,9 @@ async fn retract_message(
     let control = running_turn(&state, &principal, &turn).await?;
     match state.hub.retract(&principal.user, &control, &TurnId::new(turn), &message).await? {
         RetractResult::Retracted(input) => Ok(axum::Json(serde_json::json!({ "input": input }))),
-        RetractResult::TooLate => Err(ApiError::conflict("too_late", "it was taken in, or never sent")),
+        RetractResult::TooLate => {
+            Err(ApiError::conflict("too_late", "it was already delivered, or never existed"))
+        }
     }
 }
 
@@ -184,5 +186,6 @@ async fn lost_turn(state: &AppState, turn: &TurnId) -> ApiError {
 }
 
 fn turn_ended() -> ApiError {
-    ApiError::conflict("turn_is_over", "the turn is over").remedy("begin another one with it: POST /v1/turns")
+    ApiError::conflict("turn_is_over", "the turn has ended")
+        .remedy("begin another one with it: POST /v1/turns")
 }

@@ -49,10 +49,11 @@ pub(crate) fn document(api: OpenApi) -> Value {
         "title": "Throughline",
         "version": env!("CARGO_PKG_VERSION"),
         "summary": "One turn, one message, one stream.",
-        "description": "Start a turn and read ONE message that begins with the first token and never breaks off, while the \
-            server asks the model, runs the tools and asks you.\n\nEvery viewer is a cursor in the log of a turn: reconnect with \
-            `Last-Event-ID` or `?after=` and nothing is lost or doubled. Times are milliseconds since 1970. What belongs to another \
-            user is not there (404).",
+        "description": "Start a turn and read ONE message that begins with the first token and never breaks \
+                        off, while the server calls the model, runs the tools and requests approvals.\n\nEvery \
+                        viewer is a cursor in the log of a turn: reconnect with `Last-Event-ID` or `?after=` \
+                        and nothing is lost or doubled. Times are milliseconds since 1970. Resources of other \
+                        users are not found (404).",
         "license": {"name": "MIT OR Apache-2.0", "identifier": "MIT OR Apache-2.0"},
     });
     document["servers"] = json!([{"url": "/", "description": "This server"}]);
@@ -66,7 +67,7 @@ pub(crate) fn document(api: OpenApi) -> Value {
         {"name": "agents", "description": "Named sets of prompt, models, tools and rules."},
         {"name": "tools", "description": "List tools, call them manually, and parse replies that contain calls."},
         {"name": "clients", "description": "Tools that run in connected clients."},
-        {"name": "upstreams", "description": "Model servers: known ones, configured ones and their keys."},
+        {"name": "upstreams", "description": "Model servers (upstreams): known and configured ones, and their keys."},
         {"name": "recordings", "description": "Decode recorded model responses."},
         {"name": "history", "description": "Past tool calls and their metrics."},
         {"name": "chat", "description": "OpenAI-compatible chat completions."},
@@ -75,7 +76,7 @@ pub(crate) fn document(api: OpenApi) -> Value {
         {"name": "audio", "description": "Voices and ears: OpenAI-compatible speech and transcription."},
         {"name": "models", "description": "OpenAI-compatible list of models."},
         {"name": "auth", "description": "Sign-in links and one-time tickets."},
-        {"name": "users", "description": "People who use the server, and what each may use."},
+        {"name": "users", "description": "Users of the server and their permissions."},
         {"name": "keys", "description": "API keys."},
         {"name": "server", "description": "Health, metrics and this document."},
     ]);

@@ -48,5 +48,5 @@ fn refusal(callback: &SourceCallback, error: CallbackError) -> ApiError {
 fn too_large(bytes_max: usize) -> ApiError {
     let message = format!("a result may have {bytes_max} bytes");
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message)
-        .remedy("Send a link to what is large, and not the thing itself.")
+        .remedy("Send large content as a link.")
 }

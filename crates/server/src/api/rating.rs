@@ -133,5 +133,5 @@ async fn rate(
         return Ok(());
     }
     let running = ApiError::conflict("turn_running", "the turn is still running");
-    Err(running.remedy("rate its answer when it has ended"))
+    Err(running.remedy("rate the answer after the turn has ended"))
 }

@@ -65,7 +65,7 @@ async fn retry_call(
     let Some(conversation_id) = row.conversation_id.clone() else {
         let error =
             ApiError::conflict("no_conversation", "the turn belongs to no conversation that could continue");
-        return Err(error.remedy("run the tool by itself: POST /v1/tools/{tool}/call"));
+        return Err(error.remedy("run the tool outside of the turn: POST /v1/tools/{tool}/call"));
     };
     let message = message_of(&*state.log, &row).await?;
     let block = find_call(&message, &call).ok_or_else(|| ApiError::not_found("call", &call))?;

@@ -86,7 +86,8 @@ async fn list(
     request_body = SavePrompt, responses(
     (status = 200, description = "Saved", body = SavedPrompt),
     (status = 400, description = "The name or the text is empty or too long", body = ErrorResponse),
-    (status = 409, description = "Changed or taken meanwhile, or there are too many", body = ErrorResponse),
+    (status = 409, description = "Changed by another request, the name is taken, or there are too \
+     many", body = ErrorResponse),
 ))]
 async fn replace(
     State(state): State<AppState>,
@@ -124,8 +125,8 @@ async fn replace(
         }
         PutOutcome::Conflict(None) => Err(ApiError::not_found("saved prompt", name)),
         PutOutcome::Conflict(Some(existing)) => {
-            Err(ApiError::conflict("changed_meanwhile", format!("`{name}` has been changed meanwhile"))
-                .remedy("look at what is there now, and change that")
+            Err(ApiError::conflict("changed_meanwhile", format!("`{name}` was changed by another request"))
+                .remedy("load the current version and apply the change to it")
                 .with_extra("version", existing.version))
         }
     }

@@ -259,7 +259,7 @@ fn manual_call_error(name: &str, refused: ManualCallError) -> ApiError {
         ManualCallError::RunsOnClient { .. } => ApiError::conflict("runs_in_client", message),
         ManualCallError::InvalidArguments { .. } => ApiError::bad_request("invalid_arguments", message)
             .param("arguments")
-            .remedy("the tool's schema says what fits: GET /v1/tools"),
+            .remedy("see the tool's schema: GET /v1/tools"),
         ManualCallError::Denied { rule, .. } => {
             ApiError::forbidden("denied", message).with_extra("rule", rule)
         }

@@ -160,12 +160,13 @@ pub(crate) struct TurnSnapshot {
 /// With `Accept: text/event-stream` the response is the turn's event stream, and `Location` names the turn. For 24 hours,
 /// the same `Idempotency-Key` with the same body gives the same turn.
 #[utoipa::path(post, path = "/v1/turns", tag = "turns", request_body = StartTurn,
-    params(("Idempotency-Key" = Option<String>, Header, description = "Makes a request safe to retry"),
-        ("traceparent" = Option<String>, Header, description = "The span of whoever asks (W3C Trace Context): the turn's \
-            trace goes on from it. What cannot be read counts as none")),
+    params(("Idempotency-Key" = Option<String>, Header, description = "Makes the request safe to retry"),
+        ("traceparent" = Option<String>, Header, description = "Span of the caller (W3C Trace Context): parent \
+         of the turn's trace. An invalid value is ignored")),
     responses(
         (status = 201, description = "Started", body = TurnStarted),
-        (status = 200, description = "The event stream if `Accept` asks for it, or the turn of an earlier request with this key",
+        (status = 200, description = "The event stream if `Accept` requests it, or the turn of an earlier \
+         request with this key",
             content((SseFrame = "text/event-stream"), (TurnStarted = "application/json"))),
         (status = 400, description = "Invalid request", body = ErrorResponse),
         (status = 404, description = "Conversation, parent or file not found", body = ErrorResponse),
@@ -206,7 +207,7 @@ async fn start(
     responses(
         (status = 200, description = "The current state", body = TurnSnapshot),
         (status = 404, description = "Not found", body = ErrorResponse),
-        (status = 410, description = "Its events are no longer kept", body = ErrorResponse),
+        (status = 410, description = "Its events have been deleted", body = ErrorResponse),
         (status = 503, description = "The turn has not started yet", body = ErrorResponse),
     ))]
 async fn get(
@@ -218,7 +219,7 @@ async fn get(
     state.hub.wait_for_log(&principal.user, &turn).await?;
     let (message, _) = fold_message(&*state.log, &turn).await.map_err(|error| match error {
         LogError::UnknownTurn { .. } => {
-            ApiError::gone("events_gone", "the events of this turn are no longer kept")
+            ApiError::gone("events_gone", "the events of this turn have been deleted")
         }
         error => error.into(),
     })?;
@@ -276,16 +277,14 @@ fn conversation_ref(body: &StartTurn) -> Result<ConversationRef, ApiError> {
         (Some(None), None) => ParentRef::Root,
         (Some(Some(turn)), seq) => ParentRef::Turn(TurnParent { turn_id: turn.clone(), seq }),
         (None | Some(None), Some(_)) => {
-            return wrong("`parent_seq` is an event of `parent_id`, which is not given", "parent_seq");
+            return wrong("`parent_seq` requires `parent_id`", "parent_seq");
         }
     };
     match (&body.conversation_id, &body.messages) {
-        (Some(_), Some(_)) => {
-            wrong("`messages` stand in place of a conversation; give one of the two", "messages")
-        }
+        (Some(_), Some(_)) => wrong("`messages` and `conversation_id` exclude each other", "messages"),
         (Some(id), None) => Ok(ConversationRef::Existing { conversation_id: id.clone(), parent }),
         (None, _) if parent != ParentRef::Leaf => {
-            wrong("`parent_id` is a turn of `conversation_id`, which is not given", "conversation_id")
+            wrong("`parent_id` requires `conversation_id`", "conversation_id")
         }
         (None, Some(_)) => Ok(ConversationRef::Standalone),
         (None, None) => Ok(ConversationRef::New),
@@ -327,7 +326,7 @@ pub(crate) async fn input_parts(
     }
     let nothing = |part: &InputPart| matches!(part, InputPart::Text { text } if text.trim().is_empty());
     if input.iter().all(nothing) {
-        return Err(ApiError::bad_request("empty_input", "nothing is said").param("input"));
+        return Err(ApiError::bad_request("empty_input", "the input is empty").param("input"));
     }
     let (mut parts, mut files) = (Vec::with_capacity(input.len()), Vec::new());
     for part in input {
@@ -364,7 +363,7 @@ pub(crate) fn over_limit(param: &str, limit: &'static str, max: u32) -> ApiError
     ApiError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
         "over_limit",
-        format!("`{param}` is over the limit {limit} of {max}"),
+        format!("`{param}` exceeds the limit `{limit}` of {max}"),
     )
     .param(param)
     .remedy(format!("raise `{limit}` of [server.limits], or upload it as a file: POST /v1/files"))

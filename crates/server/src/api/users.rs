@@ -240,7 +240,8 @@ async fn update(
     (status = 200, description = "Removed", body = RemovedUser),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
-    (status = 409, description = "The first person, and you yourself, cannot be removed; or a turn still ends", body = ErrorResponse),
+    (status = 409, description = "The first user and your own user cannot be removed; or one of the user's \
+     turns is still ending", body = ErrorResponse),
 ))]
 async fn delete(
     State(state): State<AppState>,
@@ -252,7 +253,9 @@ async fn delete(
     principal.require(KeyScope::Admin)?;
     let person = people::find(&*state.catalog, &user).await?;
     if person.name == principal.user && person.name != crate::principal::LOCAL_USER {
-        return Err(ApiError::conflict("own_user", "nobody removes themselves").remedy("ask another admin"));
+        return Err(
+            ApiError::conflict("own_user", "you cannot remove your own user").remedy("ask another admin")
+        );
     }
     let revoked = people::remove(&*state.catalog, &person.name, now_ms()).await?;
     gate.close_person(&person.name, &revoked);

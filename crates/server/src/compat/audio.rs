@@ -164,7 +164,7 @@ async fn speak(
         return Err(invalid("speed", format!("a speed of {speed} is not possible"), "0.25 to 4"));
     }
     if fields.text("stream_format")?.is_some_and(|format| format != "audio") {
-        let message = "sound is streamed as it is, and not in events";
+        let message = "audio is streamed as raw bytes, not as events";
         return Err(ApiError::bad_request("unsupported", message)
             .param("stream_format")
             .remedy("leave `stream_format` out, or send \"audio\""));
@@ -183,7 +183,7 @@ async fn speak(
     let audio = voice.speak(request).await.map_err(audio_error)?;
     let body = audio.body.map(|piece| {
         piece.map(Bytes::from).map_err(|error| {
-            tracing::warn!(%error, "a voice broke off");
+            tracing::warn!(%error, "speech ended early");
             std::io::Error::other(error)
         })
     });
@@ -216,7 +216,7 @@ async fn speak_rendered(
 #[utoipa::path(post, path = "/v1/audio/transcriptions", operation_id = "create_transcription", tag = "audio",
     request_body(content = CreateTranscription, content_type = "multipart/form-data"),
     responses(
-        (status = 200, description = "The transcript, in the form asked for", body = Object),
+        (status = 200, description = "The transcript in the requested format", body = Object),
         (status = 400, description = "The engine refuses the request or does not support it", body = ErrorResponse),
         (status = 404, description = "No such ears, or none at all", body = ErrorResponse),
         (status = 413, description = "The recording is too large", body = ErrorResponse),
@@ -270,7 +270,7 @@ async fn transcribe(
             }
             "stream" => {
                 if read_text(field, "stream").await? == "true" {
-                    let message = "transcripts come as a whole";
+                    let message = "transcripts cannot be streamed";
                     return Err(ApiError::bad_request("unsupported", message)
                         .param("stream")
                         .remedy("leave `stream` out"));
@@ -297,7 +297,7 @@ async fn transcribe(
     tag = "audio", request_body(content = CreateTranscription, content_type = "multipart/form-data"),
     params(("render" = String, Path, description = "`none`, `text`, `details`, `reasoning`, `owui_event` or `vcp`")),
     responses(
-        (status = 200, description = "The transcript, in the form asked for", body = Object),
+        (status = 200, description = "The transcript in the requested format", body = Object),
         (status = 400, description = "The engine refuses the request or does not support it", body = ErrorResponse),
         (status = 404, description = "Unknown rendering, no such ears, or none at all", body = ErrorResponse),
         (status = 413, description = "The recording is too large", body = ErrorResponse),
@@ -436,9 +436,7 @@ fn invalid(name: &str, message: impl Into<String>, remedy: &str) -> ApiError {
 fn one_of<T: Copy>(text: &str, all: &[T], name: fn(T) -> &'static str) -> Result<T, ApiError> {
     let names = || all.iter().map(|one| name(*one)).collect::<Vec<_>>().join(", ");
     let found = all.iter().copied().find(|one| name(*one) == text);
-    found.ok_or_else(|| {
-        invalid("response_format", format!("`{text}` is no format that is known here"), &names())
-    })
+    found.ok_or_else(|| invalid("response_format", format!("unknown format `{text}`"), &names()))
 }
 
 /// Fields of a body, read one by one. `null` is as good as absent.

@@ -54,8 +54,9 @@ const IGNORED_HEADER: &str = "throughline-ignored";
 pub(crate) const APPROVAL_HEADER: &str = "throughline-approval";
 
 /// Output of a call that needs approval if the chat cannot ask for one.
-const NO_APPROVER_TEXT: &str = "nobody can be asked in this chat: its client does not show questions. The user can allow the \
-    tool by a rule, have tools shown in the text (`render`), or answer on Throughline's own page";
+const NO_APPROVER_TEXT: &str = "approval is not possible in this chat: its client does not show questions. The \
+ user can allow the tool by a rule, have tools shown in the text (`render`), or answer on Throughline's own \
+ page";
 
 /// `/v1/chat/completions`.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
@@ -69,7 +70,7 @@ pub(crate) fn routes() -> OpenApiRouter<AppState> {
         (status = 200, description = "A `chat.completion`, or its chunks",
             content((Object = "application/json"), (SseFrame = "text/event-stream"))),
         (status = 400, description = "Invalid request", body = ErrorResponse),
-        (status = 502, description = "The model cannot be reached, or its reply broke off", body = ErrorResponse),
+        (status = 502, description = "The model is unreachable, or its reply ended early", body = ErrorResponse),
     ))]
 async fn complete(
     State(state): State<AppState>,
@@ -89,7 +90,7 @@ async fn complete(
             content((Object = "application/json"), (SseFrame = "text/event-stream"))),
         (status = 400, description = "Invalid request", body = ErrorResponse),
         (status = 404, description = "Unknown rendering or model", body = ErrorResponse),
-        (status = 502, description = "The model cannot be reached, or its reply broke off", body = ErrorResponse),
+        (status = 502, description = "The model is unreachable, or its reply ended early", body = ErrorResponse),
     ))]
 async fn complete_rendered(
     State(state): State<AppState>,
@@ -298,7 +299,7 @@ fn approval_mode(
 ) -> Option<ApprovalMode> {
     let denied = |reason: &str| Some(ApprovalMode::DenyAll { reason: reason.to_owned() });
     match (requested, asking, state.app.approval()) {
-        (Some(ApprovalPreference::Deny), ..) => denied("the request says that nobody is to be asked"),
+        (Some(ApprovalPreference::Deny), ..) => denied("the request disables approvals"),
         (_, ApprovalChannel::DenyAll, ApprovalMode::Ask) => denied(NO_APPROVER_TEXT),
         _ => None,
     }

@@ -170,9 +170,7 @@ async fn find_entry(state: &AppState, principal: &Principal, id: &str) -> Result
         Some((agent, _)) if may_use(&state.app, principal, agent) => {
             Ok(ModelEntry::agent(id, properties_of(&state.app, agent)))
         }
-        _ => {
-            Err(ApiError::not_found("model", id).remedy("GET /v1/models lists what there is").param("model"))
-        }
+        _ => Err(ApiError::not_found("model", id).remedy("GET /v1/models lists the models").param("model")),
     }
 }
 

@@ -120,7 +120,7 @@ async fn forward(
     let Some(name) = body.get("model").and_then(Value::as_str) else {
         return Err(ApiError::bad_request("missing_field", "`model` is missing")
             .param("model")
-            .remedy("GET /v1/models lists what there is"));
+            .remedy("GET /v1/models lists the models"));
     };
     let agents = models::visible_agents(state, principal).await?;
     let selector = models::parse_selector(&agents, name);

@@ -33,7 +33,7 @@ impl fmt::Debug for ApiKey {
 
 /// The system has no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no random bytes, so no secret can be made")]
+#[error("the system provides no random bytes, so no secret can be generated")]
 pub struct RandomnessError;
 
 impl ApiKey {

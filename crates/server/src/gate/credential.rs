@@ -84,7 +84,7 @@ pub(super) fn check_csrf_intent(headers: &HeaderMap, signed_in_by: SignInWay) ->
     Err(ApiError::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "content_type",
-        "what changes something must be JSON, JSON Lines or a form with files",
+        "requests that change state must be application/json, application/jsonl or multipart/form-data",
     )
     .remedy("send `Content-Type: application/json`")
     .param("Content-Type"))

@@ -424,7 +424,7 @@ impl KeyRing {
         if row.last_used_at.is_none_or(|used| now - used >= LAST_USED_INTERVAL_MS) {
             // That it cannot be noted is no reason to refuse.
             if let Err(error) = self.store.touch_key(&row.id, now).await {
-                tracing::warn!(%error, "the last use of a key cannot be noted");
+                tracing::warn!(%error, "the last use of a key cannot be stored");
             }
             if let Some(((cache, _), _)) =
                 self.cache.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&row.id)

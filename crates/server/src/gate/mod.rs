@@ -302,8 +302,8 @@ impl Gate {
         };
         let (pattern, method) = (pattern.as_str(), &parts.method);
         let Some(access) = route_rules::required_access(pattern, method) else {
-            tracing::error!(pattern, "a route has no rule, so nobody may use it");
-            return Err(ApiError::forbidden("no_rule", "nobody may use this"));
+            tracing::error!(pattern, "route has no access rule; denying the request");
+            return Err(ApiError::forbidden("no_rule", "access to this route is denied"));
         };
         let kind = route_rules::request_kind(pattern, method);
         let body_limits = match kind {
@@ -394,9 +394,9 @@ impl Gate {
                 Some(TicketOwner::Nobody) | None => Err(ApiError::new(
                     StatusCode::UNAUTHORIZED,
                     "ticket",
-                    "there is no such ticket, or it was used, or is too old",
+                    "ticket is unknown, used or expired",
                 )
-                .remedy("POST /v1/tickets gives another one; each is good once, for a minute")),
+                .remedy("request a new one (POST /v1/tickets); each is valid once, for a minute")),
             },
         }
     }

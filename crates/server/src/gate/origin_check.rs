@@ -77,7 +77,7 @@ impl AllowedSites {
         if parts.headers.contains_key(REQUEST_PRIVATE_NETWORK) {
             return Err(ApiError::forbidden(
                 "private_network",
-                "pages of other networks may not reach into this one",
+                "pages of public networks may not access this private network",
             ));
         }
         Ok(if is_preflight { SiteAdmission::Preflight(origin) } else { SiteAdmission::Request(origin) })
@@ -89,7 +89,7 @@ impl AllowedSites {
     fn host<'r>(&self, parts: &'r Parts, key: KeyProof) -> Result<(&'r str, bool), ApiError> {
         let refused = |name: &str| {
             let name: String = name.chars().take(100).collect();
-            ApiError::forbidden("unknown_host", format!("this server is not known as `{name}`"))
+            ApiError::forbidden("unknown_host", format!("`{name}` is not a known host name of this server"))
                 .remedy("send a good key, or add that name to `hosts` of [server]")
                 .param("Host")
         };

@@ -90,9 +90,9 @@ impl TrustedProxy {
         if !self.settings.allowed_groups.is_empty() && !is_in(&self.settings.allowed_groups) {
             return Err(ApiError::forbidden(
                 "not_allowed",
-                format!("`{name}` is in none of the groups that may use this server"),
+                format!("`{name}` is not in a group with access to this server"),
             )
-            .remedy("ask the admin of this server, or of your accounts, for one of its groups"));
+            .remedy("ask the admin of this server, or of your accounts, to add you to such a group"));
         }
         Ok((!self.settings.admin_groups.is_empty()).then(|| is_in(&self.settings.admin_groups)))
     }
@@ -107,7 +107,7 @@ fn single_value<'r>(parts: &'r Parts, header: &HeaderName) -> Result<Option<&'r 
     let mut values = parts.headers.get_all(header).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(bad_header(header, "the header is there more than once".to_owned()));
+        return Err(bad_header(header, "the header occurs more than once".to_owned()));
     }
     match std::str::from_utf8(value.as_bytes()) {
         Ok(text) => Ok(Some(text)),
@@ -118,7 +118,7 @@ fn single_value<'r>(parts: &'r Parts, header: &HeaderName) -> Result<Option<&'r 
 fn bad_header(header: &HeaderName, message: String) -> ApiError {
     ApiError::new(StatusCode::BAD_REQUEST, "proxy_header", message)
         .param(header.as_str())
-        .remedy("the proxy has to replace what clients send in this header by one name")
+        .remedy("configure the proxy to replace the client's value of this header by one name")
 }
 
 /// Refusal of a person whom the proxy has signed in and who is not a user of the server.
@@ -136,7 +136,7 @@ pub(super) fn removed_person(name: &str) -> ApiError {
 /// Refusal of a request with the key of one person and the name of another.
 pub(super) fn identities_differ() -> ApiError {
     ApiError::bad_request("identities_differ", "the key is one person's, and the proxy names another one")
-        .remedy("send the key without the proxy's sign-in, or take a key of the same person")
+        .remedy("send the key without the proxy's sign-in, or use a key of the same user")
 }
 
 /// Refusal of a page of another origin, which the proxy's sign-in does not let in.
@@ -145,5 +145,8 @@ pub(super) fn needs_key_of_its_own() -> ApiError {
         message: "a page of another origin is not let in by the proxy's sign-in".to_owned(),
         ..ApiError::unauthenticated()
     }
-    .remedy("let that page send a key; if it is this server's own, the proxy has to pass `Host` on, and `hosts` of [server] has to have it")
+    .remedy(
+        "let that page send a key; if it is this server's own page, the proxy must forward `Host`, and \
+     `hosts` in [server] must contain it",
+    )
 }

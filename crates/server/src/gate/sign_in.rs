@@ -64,10 +64,10 @@ impl Gate {
             ApiError::new(
                 StatusCode::UNAUTHORIZED,
                 "sign_in",
-                "there is no such link, or it was used, or is too old",
+                "sign-in link is unknown, used or expired",
             )
             .remedy(
-                "each start of `throughline serve` prints another one; `throughline keys create` makes a key",
+                "`throughline serve` prints a new one at each start; `throughline keys create` creates a key",
             )
         };
         let (user, name, session, given) = match self.0.sign_in_tickets.take(ticket).ok_or_else(refused)? {
@@ -146,7 +146,7 @@ impl Gate {
         match self.0.sign_in_tickets.issue(grant, PROVIDER_LINK_TTL) {
             Ok(ticket) => Ok(ticket),
             Err(TicketError::TooMany) => {
-                Err(ApiError::too_many("tickets_open", "too many sign-ins are not finished", 60))
+                Err(ApiError::too_many("tickets_open", "too many sign-ins are in progress", 60))
             }
             Err(TicketError::NoRandomness) => Err(ApiError::internal(RandomnessError)),
         }

@@ -195,7 +195,7 @@ impl Hub {
         if row.end.is_none() && !self.0.ready.load(Ordering::Acquire) {
             return Err(ApiError::unavailable(
                 "starting",
-                "the server is starting and goes on with this turn soon",
+                "the server is starting and will resume this turn",
                 1,
             ));
         }

@@ -23,17 +23,19 @@ use utoipa::ToSchema;
 
 /// Notice of a turn that was ended to make room, over this limit.
 fn evicted_text(limit: &str) -> String {
-    format!("Ended by the server: what this turn waited for did not come, and newer ones wait ({limit}).")
+    format!(
+        "Ended by the server: this turn waited for input that did not arrive, and newer turns are waiting ({limit})."
+    )
 }
 
 /// Reason of a denial where as many questions wait as may, by this limit.
 fn refused_text(limit: &str) -> String {
-    format!("Nobody is asked: as many questions as may ({limit}) wait for an answer already.")
+    format!("Approval was not requested: the maximum number of questions ({limit}) is already open.")
 }
 
 /// Notice of a turn whose conversation continued without the input that it waited for.
-const SUPERSEDED_TEXT: &str =
-    "Ended by a new message: what this turn waited for did not come, and what was not started does not run.";
+const SUPERSEDED_TEXT: &str = "Ended by a new message: this turn waited for input that did not arrive. Calls \
+ that had not started do not run.";
 /// Timeout for a turn that waits to end and be recorded, so that the next one can begin.
 const END_WAIT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -78,7 +80,7 @@ enum MadeRoom {
 
 /// Result of trying to continue a parked turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a turn that has ended, or is about to, cannot be continued"]
+#[must_use = "a turn that has ended, or is ending, cannot be continued"]
 pub(crate) enum UnparkOutcome {
     /// The turn runs and accepts the input.
     Running,
@@ -140,7 +142,7 @@ impl Hub {
                         tracing::info!(
                             turn_id = turn.as_str(),
                             limit,
-                            "a parked turn is ended: newer ones wait"
+                            "ending a parked turn: newer turns are waiting"
                         );
                         // The turn may have ended already.
                         let _ = control.cancel_because(evicted_text(limit)).await;
@@ -161,7 +163,7 @@ impl Hub {
         });
         let Some((control, finalized)) = waiting else { return false };
         if control.cancel_because(SUPERSEDED_TEXT).await == CommandAck::Accepted {
-            tracing::info!(turn_id = turn, "a parked turn is ended: its conversation goes on");
+            tracing::info!(turn_id = turn, "ending a parked turn: its conversation continues");
         }
         tokio::time::timeout(END_WAIT_TIMEOUT, finalized.cancelled()).await.is_ok()
     }

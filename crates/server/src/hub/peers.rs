@@ -225,8 +225,10 @@ impl Hub {
                     };
                 }
                 if has_waited {
-                    let message =
-                        format!("the server of turn `{}` has taken this and does not answer", turn.as_str());
+                    let message = format!(
+                        "the server of turn `{}` accepted this command but does not answer",
+                        turn.as_str()
+                    );
                     let error = ApiError::unavailable("outcome_unknown", message, 2);
                     return Err(error.remedy("the turn's events tell whether it was done"));
                 }
@@ -268,7 +270,7 @@ impl Hub {
                 Ok(Some(orphan)) => orphan,
                 Ok(None) => return,
                 Err(error) => {
-                    tracing::debug!(%error, "turns of servers that are gone cannot be looked for");
+                    tracing::debug!(%error, "cannot look for turns of dead servers");
                     return;
                 }
             };
@@ -284,7 +286,7 @@ impl Hub {
     }
 
     async fn take_over(&self, turn: OpenTurn) {
-        tracing::info!(turn_id = turn.id, "taken over from a server that is down");
+        tracing::info!(turn_id = turn.id, "taking over a turn of a dead server");
         if let Some(history) = self.0.history.get() {
             history.rebuild([(turn.user.clone(), turn.id.clone())]);
         }

@@ -29,9 +29,8 @@ impl Hub {
     /// The error for a new turn in a conversation whose last one has not ended.
     pub(super) async fn conversation_busy(&self, turn: &str) -> ApiError {
         let message = format!("turn `{turn}` of this conversation is still running");
-        let own = format!(
-            "follow it (GET /v1/turns/{turn}/events), say something to it (…/messages), or cancel it"
-        );
+        let own =
+            format!("follow it (GET /v1/turns/{turn}/events), send it a message (…/messages), or cancel it");
         self.open_turn_error(ApiError::conflict("conversation_busy", message), turn, own).await
     }
 
@@ -75,7 +74,7 @@ impl Hub {
             }
             if Instant::now() >= deadline {
                 let not_begun = || {
-                    let message = format!("turn `{}` was accepted and has not begun yet", turn.as_str());
+                    let message = format!("turn `{}` was accepted but has not begun yet", turn.as_str());
                     ApiError::unavailable("turn_not_begun", message, RETRY_S).remedy("try again in a moment")
                 };
                 return Err(self.owned_elsewhere(turn).await?.unwrap_or_else(not_begun));
@@ -95,7 +94,7 @@ fn owned_elsewhere_error(turn: &TurnId, owner: &TurnOwner) -> ApiError {
             let since = since.and_then(|since| Timestamp::from_millisecond(since).ok());
             let since = since.map_or("more than a day".to_owned(), |since| format!("{since:.0}"));
             (
-                format!("turn `{turn}` belongs to server `{name}`, which is gone since {since}"),
+                format!("turn `{turn}` belongs to server `{name}`, which has been down since {since}"),
                 RETRY_OWNER_DOWN_S,
             )
         }
@@ -111,11 +110,9 @@ fn owned_elsewhere_error(turn: &TurnId, owner: &TurnOwner) -> ApiError {
 
 fn remedy(owner: &TurnOwner) -> &'static str {
     match owner.lease {
-        OwnerLease::Held => {
-            "send it to that server: a balancer in front of several must keep a conversation at one of them"
-        }
+        OwnerLease::Held => "send it to that server: a load balancer must route a conversation to one server",
         OwnerLease::Expired { .. } => {
-            "start a server on this database: it goes on with the turn; those that run do not take it over"
+            "start another server on this database to resume the turn; the running servers do not take it over"
         }
     }
 }

@@ -105,7 +105,7 @@ impl Hub {
             if let Some(control) = on_disconnect
                 && control.cancel().await == CommandAck::Accepted
             {
-                tracing::info!(turn_id = turn.as_str(), "cancelled: nobody came back to it");
+                tracing::info!(turn_id = turn.as_str(), "cancelled: its client did not reconnect");
             }
         });
     }
@@ -154,19 +154,11 @@ impl Hub {
             HistorySource::Conversation => match self.history_before(&user, &id).await {
                 Ok(history) => history,
                 Err(HistoryError::Running(before)) => {
-                    tracing::error!(
-                        turn_id = id,
-                        before,
-                        "a turn that was running follows one without an end"
-                    );
+                    tracing::error!(turn_id = id, before, "cannot resume a turn whose parent has no end");
                     return ResumeOutcome::Skipped;
                 }
                 Err(HistoryError::Error(error)) => {
-                    tracing::error!(
-                        turn_id = id,
-                        error = error.message,
-                        "what was said before a turn cannot be read"
-                    );
+                    tracing::error!(turn_id = id, error = error.message, "cannot read the history of a turn");
                     return ResumeOutcome::Skipped;
                 }
             },

@@ -93,7 +93,7 @@ impl Hub {
             .on_remembered(move |answer| {
                 let (hub, user, conversation) = (hub.clone(), user.clone(), conversation.clone());
                 if let Err(error) = runtime.block_on(hub.store_remembered(&user, conversation, answer)) {
-                    tracing::error!(%error, user, "an answer that should hold is not kept");
+                    tracing::error!(%error, user, "cannot store a remembered approval");
                 }
             });
         (hooks, TurnEndReceiver { ended })
@@ -237,13 +237,13 @@ impl Hub {
             let principal = match self.principal_of_turn(user, counted_as).await {
                 Ok(principal) => principal,
                 Err(error) => {
-                    tracing::error!(%error, turn_id = turn.as_str(), "what was said last begins no turn");
+                    tracing::error!(%error, turn_id = turn.as_str(), "queued message did not start a turn");
                     return;
                 }
             };
             if let Err(error) = self.start_turn(&principal, new).await {
                 let reason = error.message;
-                tracing::error!(turn_id = turn.as_str(), reason, "what was said last begins no turn");
+                tracing::error!(turn_id = turn.as_str(), reason, "queued message did not start a turn");
             }
         })
     }
@@ -290,7 +290,7 @@ impl Hub {
             serde_json::to_string(&ended.added_messages),
             serde_json::to_value(ended.usage),
         ) else {
-            tracing::error!(turn_id = turn_id.as_str(), "the end of a turn cannot be written as JSON");
+            tracing::error!(turn_id = turn_id.as_str(), "the end of a turn cannot be serialized");
             return None;
         };
         let status = status.as_str().unwrap_or_default().to_owned();
@@ -312,11 +312,11 @@ impl Hub {
             match self.0.catalog.end_turn(user, turn.as_str(), end.clone()).await {
                 Ok(_) => return,
                 Err(error @ StoreError::Invalid { .. }) => {
-                    tracing::error!(%error, turn_id = turn.as_str(), "the end of a turn is refused");
+                    tracing::error!(%error, turn_id = turn.as_str(), "the store rejected the end of a turn");
                     return;
                 }
                 Err(error) => {
-                    tracing::warn!(%error, turn_id = turn.as_str(), "the end of a turn waits for the store")
+                    tracing::warn!(%error, turn_id = turn.as_str(), "the end of a turn is waiting for the store")
                 }
             }
             tokio::select! {

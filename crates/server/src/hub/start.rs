@@ -376,7 +376,7 @@ fn conversation_not_found(id: &str) -> ApiError {
 fn idempotency_key_reused() -> ApiError {
     let message = "this `Idempotency-Key` was used for another request in the last 24 hours";
     let error = ApiError::unprocessable("idempotency_key_reused", message).param("Idempotency-Key");
-    error.remedy("take a new key for a new request")
+    error.remedy("use a new key for a new request")
 }
 
 /// Text of the input, for search and for the title.

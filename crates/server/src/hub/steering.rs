@@ -83,7 +83,7 @@ impl Hub {
             Ok(stored) if stored.is_empty() => return,
             Ok(stored) => stored,
             Err(error) => {
-                tracing::error!(turn_id = turn.as_str(), %error, "what was said to a turn cannot be read");
+                tracing::error!(turn_id = turn.as_str(), %error, "cannot read the steering messages of a turn");
                 return;
             }
         };
@@ -103,7 +103,7 @@ impl Hub {
             }
             let sent = control.send_as(UserMessageId::new(message.id), message.input, message.when).await;
             if !matches!(sent, SendResult::Queued(_)) {
-                tracing::error!(turn_id = turn.as_str(), ?sent, "what was said to a turn is not said again");
+                tracing::error!(turn_id = turn.as_str(), ?sent, "steering message could not be re-sent");
             }
         }
     }
@@ -123,7 +123,7 @@ impl Hub {
 
     async fn remove_document(&self, user: &str, name: &str) {
         if let Err(error) = self.0.catalog.remove_document(user, DocumentKind::Queued, name).await {
-            tracing::warn!(name, %error, "a message that is no longer needed stays in the store");
+            tracing::warn!(name, %error, "a delivered steering message could not be deleted from the store");
         }
     }
 }

@@ -51,9 +51,7 @@ impl Hub {
         if !self.0.viewer_slots.acquire(limit_key, max) {
             return Err(ApiError::too_many("too_many_streams", format!("{max} streams are open already"), 1)
                 .param("streams_per_key_max")
-                .remedy(
-                    "close those that nobody reads, or follow several turns over one WebSocket (/v1/ws)",
-                ));
+                .remedy("close unused streams, or follow several turns over one WebSocket (/v1/ws)"));
         }
         if let Some(running) = self.turns().get_mut(turn) {
             running.viewers += 1;

@@ -62,14 +62,14 @@ const CERTIFICATE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub enum BindError {
     /// The address is reachable from other machines, and the server has no keys.
     #[error(
-        "{address} can be reached from elsewhere, and without keys whoever does could use every tool and model"
+        "listening on {address} without API keys would let anyone who can reach it use every tool and model"
     )]
     PublicWithoutKeys {
         /// Address to listen on.
         address: SocketAddr,
     },
     /// Another program listens on the address.
-    #[error("{address} is taken: another program listens there")]
+    #[error("{address} is in use by another program")]
     InUse {
         /// Address to listen on.
         address: SocketAddr,
@@ -87,7 +87,7 @@ pub enum BindError {
         address: SocketAddr,
     },
     /// The secret for the provider at which people sign in.
-    #[error("the environment variable {variable} is not set, which [server.oidc] names for its secret")]
+    #[error("the environment variable {variable}, which [server.oidc] names for its secret, is not set")]
     NoClientSecret { variable: String },
     /// Any other error of the system.
     #[error("cannot listen on {address}: {source}")]
@@ -107,7 +107,7 @@ pub enum BindError {
     NoTls,
     /// The program was built without OpenID Connect.
     #[cfg(not(feature = "oidc"))]
-    #[error("this program was built without OpenID Connect, which [server.oidc] asks for")]
+    #[error("[server.oidc] requires OpenID Connect, which this program was built without")]
     NoOidc,
 }
 
@@ -118,7 +118,7 @@ impl BindError {
                 format!("set {variable} to the secret that the provider gave for this server")
             }
             BindError::PublicWithoutKeys { .. } => {
-                "take `auth = \"off\"` out of [server], or listen on 127.0.0.1".to_owned()
+                "remove `auth = \"off\"` from [server], or listen on 127.0.0.1".to_owned()
             }
             BindError::InUse { address } => format!(
                 "stop that program, or choose another port: --listen {}",
@@ -142,7 +142,7 @@ impl BindError {
                 "build it with the cargo feature `tls-server`, or put a proxy in front".to_owned()
             }
             #[cfg(not(feature = "oidc"))]
-            BindError::NoOidc => "build with the feature `oidc`, or take [server.oidc] out".to_owned(),
+            BindError::NoOidc => "build with the feature `oidc`, or remove [server.oidc]".to_owned(),
         }
     }
 }
@@ -326,7 +326,7 @@ async fn accept_loop(bound: &BoundServer, context: &Arc<ServeContext>, tasks: &T
             // Out of files or memory: an immediate retry would only use CPU time.
             Err(error) => {
                 if !full {
-                    tracing::warn!(%error, "no connection can be accepted; it is tried again");
+                    tracing::warn!(%error, "cannot accept connections; retrying");
                 }
                 full = true;
                 tokio::time::sleep(ACCEPT_RETRY_INTERVAL).await;
@@ -365,7 +365,7 @@ async fn serve_connection(
             {
                 Ok(Ok(stream)) => ClientTransport::Tls(Box::new(stream)),
                 Ok(Err(error)) => {
-                    return tracing::debug!(peer = %connection.peer, %error, "no TLS came about");
+                    return tracing::debug!(peer = %connection.peer, %error, "TLS handshake failed");
                 }
                 Err(_) => return tracing::debug!(peer = %connection.peer, "the TLS handshake took too long"),
             }

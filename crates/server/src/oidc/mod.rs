@@ -193,7 +193,7 @@ impl OidcProvider {
         let login = cookie.and_then(|cookie| self.states.open(cookie, shown)).ok_or_else(|| {
             ApiError::bad_request(
                 "sign_in_state",
-                "this sign-in was not begun in this browser, was finished before, or took too long",
+                "this sign-in was started in another browser, was already completed, or took too long",
             )
             .remedy("sign in again from the page of this server, with cookies allowed")
         })?;
@@ -288,7 +288,7 @@ impl OidcProvider {
     ) -> Result<OidcTokens, ApiError> {
         let request = client
             .exchange_code(AuthorizationCode::new(code))
-            .map_err(|_| self.bad_answer("it names no place for codes"))?
+            .map_err(|_| self.bad_answer("it has no token endpoint"))?
             .set_pkce_verifier(PkceCodeVerifier::new(verifier));
         let answer = tokio::time::timeout(PROVIDER_TIMEOUT, request.request_async(&self.http)).await;
         match answer {
@@ -303,7 +303,7 @@ impl OidcProvider {
             }
             Ok(Err(error)) => {
                 tracing::warn!(error = chain(&error), "the sign-in provider's answer to a code is no answer");
-                Err(self.bad_answer("what it sent for the code cannot be read"))
+                Err(self.bad_answer("its token response cannot be parsed"))
             }
             Err(_) => Err(self.unreachable()),
         }
@@ -320,7 +320,7 @@ impl OidcProvider {
         let client = self.client(metadata, base)?;
         let id_token = tokens
             .id_token()
-            .ok_or_else(|| self.bad_answer("it sent no ID token: is it OAuth 2.0 alone?"))?;
+            .ok_or_else(|| self.bad_answer("it sent no ID token; it may support OAuth 2.0 only"))?;
         let now = jiff::Timestamp::now().as_millisecond();
         let leeway = CLOCK_LEEWAY.as_millis() as i64;
         let at = |ms: i64| DateTime::<Utc>::from_timestamp_millis(ms).unwrap_or_default();
@@ -336,10 +336,10 @@ impl OidcProvider {
     fn bad_token(&self, why: &ClaimsVerificationError) -> ApiError {
         tracing::warn!(%why, "an ID token was refused");
         let why = match why {
-            ClaimsVerificationError::Expired(_) => "it has expired, or its time has not come",
-            ClaimsVerificationError::InvalidAudience(_) => "it is for another program",
-            ClaimsVerificationError::InvalidIssuer(_) => "it is another provider's",
-            ClaimsVerificationError::InvalidNonce(_) => "it is that of another sign-in",
+            ClaimsVerificationError::Expired(_) => "it has expired or is not valid yet",
+            ClaimsVerificationError::InvalidAudience(_) => "it was issued for another client",
+            ClaimsVerificationError::InvalidIssuer(_) => "it was issued by another provider",
+            ClaimsVerificationError::InvalidNonce(_) => "it belongs to another sign-in",
             ClaimsVerificationError::SignatureVerification(_) => "its signature is not the provider's",
             _ => "it cannot be read",
         };

@@ -14,9 +14,12 @@ pub(super) fn person_of(settings: &OidcSettings, claims: &Value) -> Result<Provi
     if (settings.claim == PersonClaim::Email || !settings.allowed_domains.is_empty()) && !is_verified {
         return Err(ApiError::forbidden(
             "email_unverified",
-            "the provider does not say that the e-mail address of this account is verified",
+            "the provider has not verified the e-mail address of this account",
         )
-        .remedy("verify the address at the provider; if it never says so, the admin can set `accept_unverified_email`"));
+        .remedy(
+            "verify the address at the provider; if the provider does not report this, the admin can set \
+         `accept_unverified_email`",
+        ));
     }
     let claim = settings.claim.name();
     let text = claims[claim].as_str().ok_or_else(|| bad_claim(claim, "is not there"))?;
@@ -38,7 +41,7 @@ pub(super) fn person_of(settings: &OidcSettings, claims: &Value) -> Result<Provi
         return Ok(ProviderPerson { name: LOCAL_USER.to_owned(), is_admin: None });
     }
     if name == LOCAL_USER {
-        let message = format!("nobody signs in as `{LOCAL_USER}`, the first person of this server");
+        let message = format!("sign-in as `{LOCAL_USER}`, the first user of this server, is not possible");
         return Err(ApiError::forbidden("first_user", message)
             .remedy("the admin names that person's account in `first_person` of [server.oidc]"));
     }
@@ -61,7 +64,7 @@ fn groups_of(claim: &Value) -> Vec<&str> {
 fn bad_claim(claim: &str, why: &str) -> ApiError {
     ApiError::forbidden("bad_claim", format!("the claim `{}` of the ID token {why}", visible::escape(claim)))
         .param("claim")
-        .remedy("the admin names another claim in [server.oidc], or gives this account one at the provider")
+        .remedy("ask the admin to set another claim in [server.oidc], or to add this claim to the account at the provider")
 }
 
 #[cfg(test)]

@@ -382,7 +382,7 @@ fn unreadable() -> ApiError {
 }
 
 fn too_slow() -> ApiError {
-    ApiError::unprocessable("slow_pdf", "reading this page of the PDF takes longer than `pdf_ms_max`").remedy(
+    ApiError::unprocessable("slow_pdf", "reading this page of the PDF exceeds `pdf_ms_max`").remedy(
         "ask for a later page (`from_page`), paste the text, or raise `pdf_ms_max` of [server.limits]",
     )
 }

@@ -127,7 +127,7 @@ pub fn read(text: &str, units_max: u64) -> Result<PortableConversation, LineErro
                     return Err(LineError::new(number, "an event without a turn in front of it"));
                 };
                 if log.end == LogEnd::Reached {
-                    return Err(LineError::new(number, "an event behind the `stream_end` of its turn"));
+                    return Err(LineError::new(number, "an event after the `stream_end` of its turn"));
                 }
                 let mut json = JsonScanner::default();
                 if json.exceeds(line.as_bytes(), LINE_DEPTH_MAX) {
@@ -139,7 +139,7 @@ pub fn read(text: &str, units_max: u64) -> Result<PortableConversation, LineErro
                 turn.events.push(event);
             }
             "conversation" => {
-                return Err(LineError::new(number, "a second conversation begins here")
+                return Err(LineError::new(number, "the file contains a second conversation")
                     .help("one file is one conversation"));
             }
             "turn" => {
@@ -186,7 +186,7 @@ pub fn read(text: &str, units_max: u64) -> Result<PortableConversation, LineErro
     if let Some(leaf) = &portable.leaf_id
         && !turn_ids.contains(leaf)
     {
-        return Err(LineError::new(1, format!("`leaf_id` names `{leaf}`, which is no turn of it")));
+        return Err(LineError::new(1, format!("`leaf_id` is `{leaf}`, which is not one of its turns")));
     }
     if portable.leaf_id.is_none() {
         portable.leaf_id = portable.turns.last().map(|turn| turn.id.clone());
@@ -209,7 +209,7 @@ fn parse_header(number: usize, line: &str) -> Result<PortableConversation, LineE
         );
     }
     if v == 0 || v > FORMAT_VERSION {
-        return Err(LineError::new(number, format!("version {v} of the format is not known here"))
+        return Err(LineError::new(number, format!("unknown format version {v}"))
             .help("a later release of Throughline wrote it; use that one"));
     }
     Ok(PortableConversation { id, title, leaf_id, created_at, filing, turns: Vec::new() })
@@ -427,13 +427,13 @@ mod tests {
             (
                 &[header, turn, start, end, &end.replace("\"seq\":2", "\"seq\":3")],
                 5,
-                "behind the `stream_end`",
+                "after the `stream_end`",
             ),
             (&[header, turn, &end.replace("\"seq\":2", "\"seq\":1")], 3, "`stream_start` is the first"),
             (&[header, turn, r#"{"type":"event","event":{"seq":1}}"#], 3, "no event"),
             (&[header, turn, r#"{"type":"event","event":{"seq":1e999}}"#], 3, "(column 36)"),
             (&[header, r#"{"type":"turn"}"#], 2, "missing field `id` (column 15)"),
-            (&[&header.replace("}", ",\"leaf_id\":\"x\"}"), turn, start, end], 1, "`leaf_id` names `x`"),
+            (&[&header.replace("}", ",\"leaf_id\":\"x\"}"), turn, start, end], 1, "`leaf_id` is `x`"),
         ];
         for (lines, line, says) in table {
             let error = read(&lines.join("\n"), 100).expect_err(says);

@@ -202,7 +202,7 @@ mod tests {
             "<summary>✔ demo.weather: city: Paris → 16 °C (20 ms)</summary>",
             "```json\n{\n  \"city\": \"Paris\"\n}\n```",
             "> Five steps are used up.",
-            "> **The model's reply broke off.**",
+            "> **The model's reply ended early.**",
         ] {
             assert!(page.contains(message), "{message}\n---\n{page}");
         }

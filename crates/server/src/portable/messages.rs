@@ -142,7 +142,10 @@ pub fn parse_messages(text: &str, now: i64, units_max: u64) -> Result<PortableCo
                 };
                 let has_call = turns.last_mut().is_some_and(|turn| turn.write_result(&id, text_of(content)));
                 if !has_call {
-                    return Err(LineError::new(line, format!("a result of `{id}`, which nobody called")));
+                    return Err(LineError::new(
+                        line,
+                        format!("a result for `{id}`, which is not an earlier call"),
+                    ));
                 }
             }
             other => {
@@ -237,7 +240,7 @@ fn user_parts(line: usize, content: ChatContentJson) -> Result<Vec<UserPart>, Li
                 None => Ok(UserPart::Text { text: format!("[picture: {}]", image_url.url) }),
             }
         }
-        ChatPartJson::Other => Err(LineError::new(line, "a part of a kind that cannot be taken in")
+        ChatPartJson::Other => Err(LineError::new(line, "a content part of an unsupported kind")
             .help("`text`, and `image_url` with a data: URL")),
     };
     parts.into_iter().map(part).collect()

@@ -243,7 +243,7 @@ impl PortableConversation {
             let (Some(start), Some(status), Some(ended_at)) =
                 (start_of(&events), message.status, message.ended_at)
             else {
-                return Err(LineError::new(1, format!("turn `{}` has no beginning or no end", turn.id)));
+                return Err(LineError::new(1, format!("turn `{}` is incomplete", turn.id)));
             };
             // One turn may be most of a long conversation: its derived forms are not all held in memory
             // together.

@@ -56,7 +56,7 @@ pub fn snapshot(
 
 /// A `waiting` event for one viewer while the store is unavailable. It has no number, since it is in no log.
 pub fn store_unavailable(turn: &TurnId, now_ms: i64, unavailable_for: Duration) -> String {
-    let why = format!("the store has not taken anything for {} ms", unavailable_for.as_millis());
+    let why = format!("the store has not accepted a write for {} ms", unavailable_for.as_millis());
     json!({"type": "waiting", "turn_id": turn, "timestamp": now_ms, "reason": "store", "why": why})
         .to_string()
 }

@@ -96,9 +96,9 @@ impl Viewer {
         let expired = |error| match error {
             // The catalog has the turn, so its log existed.
             LogError::UnknownTurn { turn } => {
-                let message = format!("the events of turn `{turn}` are no longer kept");
+                let message = format!("the events of turn `{turn}` have been deleted");
                 let error = ApiError::gone("events_gone", message);
-                error.remedy("what was said is in its conversation: GET /v1/conversations")
+                error.remedy("its messages are in its conversation: GET /v1/conversations")
             }
             error => error.into(),
         };

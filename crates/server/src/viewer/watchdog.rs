@@ -155,7 +155,10 @@ impl WatchdogShared {
     fn check_connection(&self, canceller: &ConnectionCanceller) {
         let pending = canceller.write_pending_for().filter(|pending| *pending > self.time_max);
         if let Some(pending) = pending.filter(|_| !canceller.is_cancelled()) {
-            tracing::info!(untaken_ms = pending.as_millis(), "a client that takes nothing is cut");
+            tracing::info!(
+                untaken_ms = pending.as_millis(),
+                "closing the connection of a client that does not read"
+            );
             self.cut(canceller);
         }
     }
@@ -168,7 +171,7 @@ impl WatchdogShared {
             tracing::info!(
                 turn_id = viewer.turn.as_str(),
                 untaken_ms = stalled.as_millis(),
-                "a viewer that takes nothing is cut"
+                "disconnecting a viewer that does not read"
             );
             self.cut(&viewer.canceller);
         }

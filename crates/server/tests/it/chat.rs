@@ -517,12 +517,12 @@ async fn call_is_denied_if_the_client_cannot_ask() {
     .await;
     for render in ["none", "reasoning", "owui_event"] {
         let streamed = answer(&server, json!({"throughline": {"render": render}})).await;
-        assert!(streamed.content.contains("nobody can be asked"), "{render}: {}", streamed.content);
+        assert!(streamed.content.contains("approval is not possible"), "{render}: {}", streamed.content);
     }
     let response = post(&server, asking(json!({"stream": false}))).await;
     let body: Value = response.json().await.unwrap();
     let said = body["choices"][0]["message"]["content"].as_str().unwrap();
-    assert!(said.contains("nobody can be asked"), "{said}");
+    assert!(said.contains("approval is not possible"), "{said}");
     let result = body["throughline"]["events"]
         .as_array()
         .unwrap()
@@ -535,9 +535,9 @@ async fn call_is_denied_if_the_client_cannot_ask() {
         refused(&server, json!({"stream": false, "throughline": {"approval": "ask"}})).await;
     assert_eq!((status, &error["code"]), (400, &json!("approval_needs_stream")));
     let denied = answer(&server, json!({"throughline": {"approval": "deny"}})).await;
-    assert!(denied.content.contains("nobody is to be asked"), "{}", denied.content);
+    assert!(denied.content.contains("the request disables approvals"), "{}", denied.content);
     let denied = answer(&server, json!({"throughline": {"approval": "deny", "render": "text"}})).await;
-    assert!(denied.content.contains("nobody is to be asked"), "{}", denied.content);
+    assert!(denied.content.contains("the request disables approvals"), "{}", denied.content);
 }
 
 #[tokio::test]

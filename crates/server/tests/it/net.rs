@@ -294,7 +294,10 @@ async fn bind_errors_name_the_reason_and_a_remedy() {
     let open = ServerSettings { listen: ([0, 0, 0, 0], 0).into(), auth: AuthMode::Off, ..settings() };
     let error = refused(&open);
     assert!(matches!(error, BindError::PublicWithoutKeys { .. }), "{error}");
-    assert!(error.to_string().contains("without keys") && error.remedy().contains("127.0.0.1"), "{error}");
+    assert!(
+        error.to_string().contains("without API keys") && error.remedy().contains("127.0.0.1"),
+        "{error}"
+    );
     let first = HttpServer::bind(&settings()).unwrap();
     let error = refused(&ServerSettings { listen: first.address(), ..settings() });
     assert!(matches!(error, BindError::InUse { .. }), "{error}");
@@ -328,7 +331,7 @@ async fn bind_retry_takes_a_freed_port_and_gives_up_in_time() {
 
     let began = tokio::time::Instant::now();
     let Err(error) = HttpServer::bind_with_retry(&same).await else { panic!("two listen on one port") };
-    assert_eq!(error.to_string(), format!("{} is taken: another program listens there", same.listen));
+    assert_eq!(error.to_string(), format!("{} is in use by another program", same.listen));
     assert!(began.elapsed() >= BIND_RETRY_FOR);
     assert!(began.elapsed() < BIND_RETRY_FOR + Duration::from_millis(100));
 }

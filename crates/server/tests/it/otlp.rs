@@ -148,7 +148,7 @@ async fn traced(collector: &Collector) -> (TestServer, Arc<OtlpExporter>) {
 
 /// The spans of the turn that has just ended.
 async fn sent(server: &TestServer, otlp: &OtlpExporter, collector: &Collector) -> Vec<Span> {
-    support::eventually("the turn is over", async || server.state.telemetry.turns_held() == 0).await;
+    support::eventually("the turn has ended", async || server.state.telemetry.turns_held() == 0).await;
     otlp.flush().await;
     collector.until("invoke_agent default")
 }

@@ -141,12 +141,12 @@ async fn invalid_id_token_is_rejected_with_a_reason() {
     let provider = FakeProvider::start().await;
     let house = house(oidc(&provider.issuer)).await;
     for (fault, code, why) in [
-        (TokenFault::Nonce, "id_token", "that of another sign-in"),
-        (TokenFault::Audience, "id_token", "for another program"),
-        (TokenFault::SecondAudience, "id_token", "for another program"),
+        (TokenFault::Nonce, "id_token", "belongs to another sign-in"),
+        (TokenFault::Audience, "id_token", "for another client"),
+        (TokenFault::SecondAudience, "id_token", "for another client"),
         (TokenFault::Issuer, "id_token", "another provider"),
         (TokenFault::Expired, "id_token", "it has expired"),
-        (TokenFault::FromTheFuture, "id_token", "its time has not come"),
+        (TokenFault::FromTheFuture, "id_token", "is not valid yet"),
         (TokenFault::Signature, "id_token", "its signature is not"),
         (TokenFault::ForeignKey, "id_token", "its signature is not"),
         (TokenFault::Unsigned, "id_token", ""),

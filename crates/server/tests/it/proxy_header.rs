@@ -174,7 +174,7 @@ async fn cross_site_requests_cannot_use_the_proxy_sign_in() {
             (401, "unauthenticated"),
         ),
         ("a form", "POST", "/v1/turns", vec![("content-type", "text/plain")], (415, "content_type")),
-        ("a form with files", "POST", "/v1/files", vec![form], (415, "content_type")),
+        ("multipart/form-data", "POST", "/v1/files", vec![form], (415, "content_type")),
         ("a form without a type", "DELETE", "/v1/conversations/x", vec![], (415, "content_type")),
     ] {
         let headers: Vec<_> = headers.into_iter().chain([ann]).collect();

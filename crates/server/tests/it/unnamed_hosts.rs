@@ -127,7 +127,7 @@ async fn unnamed_host_needs_approval_once_per_conversation() {
     assert_eq!(question["rule"], "unnamed_host");
     let (text, arguments) =
         (question["question"].as_str().unwrap(), question["arguments_text"].as_str().unwrap());
-    assert!(text.contains("It goes to `collect.example`, which nobody has named"), "{text}");
+    assert!(text.contains("It sends a request to `collect.example`, which was not mentioned"), "{text}");
     assert!(arguments.contains(SECRET), "the whole address is shown: {arguments}");
     assert_eq!(second.result["status"], "success", "{}", second.result);
     assert!(

@@ -181,7 +181,7 @@ async fn vcp_rendering_emits_information_blocks() {
     assert_eq!(
         text.as_str().unwrap(),
         "Looking.\n\n[[VCP调用结果信息汇总:\n- 工具名称: Notebook.Break\n- 执行状态: ❌ ERROR\n\
-         - 返回内容: failed – sh ended with exit code 4: no such command\nVCP调用结果结束]]\n\n\
+         - 返回内容: failed – sh exited with code 4: no such command\nVCP调用结果结束]]\n\n\
          [[VCP调用结果信息汇总:\n- 工具名称: Notebook.AddNote\n- 执行状态: ✅ SUCCESS\n- 返回内容: noted\n\
          VCP调用结果结束]]\n\nDone."
     );

@@ -31,7 +31,7 @@ pub(crate) type CatalogJob<T> =
     Box<dyn for<'a> FnOnce(&'a mut dyn CatalogDb) -> BoxFuture<'a, Result<T, StoreError>> + Send>;
 
 fn only_read() -> StoreError {
-    StoreError::failed("this store was opened to be read: it is neither written nor searched")
+    StoreError::failed("the store is opened read-only and cannot be written or searched")
 }
 
 /// A database of the catalog: connections for its statements, and its implementation of the searches. A

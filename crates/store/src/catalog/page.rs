@@ -100,7 +100,7 @@ impl PagePosition {
     }
 
     fn parse(cursor: &str) -> Result<Self, StoreError> {
-        let bad = || StoreError::invalid("cursor", "it was not given by an earlier page");
+        let bad = || StoreError::invalid("cursor", "it is not a cursor of an earlier page");
         let (at, id) = cursor.split_once('~').ok_or_else(bad)?;
         if id.is_empty() || id.contains('\0') {
             return Err(bad());

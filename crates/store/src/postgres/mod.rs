@@ -85,10 +85,10 @@ pub enum PostgresOpenError {
     #[error("the database cannot be used: {why}")]
     Database { why: String },
     /// No store has been made in it.
-    #[error("there is no store in it; a server that keeps its turns there makes one")]
+    #[error("it contains no store; a server that uses this database creates one")]
     NoStore,
     /// A later release has changed its tables.
-    #[error("the tables are of version {found}; this program knows version {known}")]
+    #[error("the tables have version {found}; this program supports version {known}")]
     Newer {
         /// Schema version of the database.
         found: i64,

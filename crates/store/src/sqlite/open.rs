@@ -19,7 +19,7 @@ use std::sync::Arc;
 #[non_exhaustive]
 pub enum SqliteOpenError {
     /// Another server uses this file.
-    #[error("{} is in use by {holder}\n  remedy: stop that server, or give this one a file of its own", path.display())]
+    #[error("{} is in use by {holder}\n  remedy: stop that server, or give this one another file", path.display())]
     InUse {
         /// Path of the database.
         path: PathBuf,
@@ -27,7 +27,8 @@ pub enum SqliteOpenError {
         holder: String,
     },
     /// Locks and shared memory do not hold there.
-    #[error("{} lies on a network file system ({kind}), where a database can be damaged\n  remedy: put it on a disk of this machine, or use PostgreSQL", path.display())]
+    #[error("{} is on a network file system ({kind}), where a database can be damaged\n  remedy: move it to a \
+     local disk, or use PostgreSQL", path.display())]
     NetworkFileSystem {
         /// Path of the database.
         path: PathBuf,
@@ -62,7 +63,8 @@ pub enum SqliteOpenError {
         path: PathBuf,
     },
     /// A newer release has written it.
-    #[error("{} has version {found}; this release knows versions up to {known}\n  remedy: use the newer release, or restore a backup from before", path.display())]
+    #[error("{} has version {found}; this release supports versions up to {known}\n  remedy: use the newer \
+     release, or restore an older backup", path.display())]
     Newer {
         /// Path of the file.
         path: PathBuf,
@@ -91,7 +93,7 @@ fn restore_hint(path: &Path, backup: Option<&Path>) -> String {
     match backup {
         Some(backup) => format!("cp {} {}", backup.display(), path.display()),
         None => format!(
-            "there is no backup; `sqlite3 FILE .recover` may save what is in it, into {}",
+            "there is no backup; `sqlite3 FILE .recover` may recover its content into {}",
             path.display()
         ),
     }
@@ -269,7 +271,7 @@ fn take_over(connection: &mut Connection) -> Result<OpenedFile, OpenFailure> {
         let mut last_seq = folded_seq;
         for run in &runs {
             if run.first_seq != last_seq + 1 {
-                let why = format!("turn `{turn}` goes on at {} behind {last_seq}", run.first_seq);
+                let why = format!("turn `{turn}` continues at {} after {last_seq}", run.first_seq);
                 return Err(OpenFailure::Corrupt(why));
             }
             last_seq = run.last_seq;

@@ -62,7 +62,7 @@ impl SqliteReader {
 
 pub(super) fn wrong_version(file: &Path, found: i64) -> StoreError {
     let (file, known) = (file.display(), schema::NEWEST);
-    StoreError::failed(format!("{file} has version {found}, and this release reads version {known}"))
+    StoreError::failed(format!("{file} has version {found}, but this release reads version {known}"))
 }
 
 /// A connection to a store's file that is there, and the version of its tables.

@@ -135,7 +135,7 @@ impl SqliteShared {
 
     /// The disk is full and the ballast has been given up for the turns that run.
     pub(super) fn out_of_space(&self) {
-        let why = "the disk is full; running turns finish on what was kept in reserve".to_owned();
+        let why = "the disk is full; running turns finish on reserved space".to_owned();
         *self.health_state() =
             HealthState { health: StoreHealth::ReadOnly { why }, recovers: RecoveryTrigger::FreeSpace };
     }

@@ -30,8 +30,7 @@ impl ParsedOutcome {
             Self::Denied(after("Reason: "))
         } else if first.starts_with("Cancelled by the user") {
             Self::Cancelled
-        } else if first.starts_with("Stopped because it ran longer") || first.starts_with("Given up because")
-        {
+        } else if first.starts_with("Stopped because it ran longer") || first.starts_with("Timed out after") {
             Self::TimedOut
         } else if first.starts_with("No page or app that could do this") {
             Self::NoViewer
@@ -44,7 +43,7 @@ impl ParsedOutcome {
             Self::BadArguments(why.replace(" Correct the arguments and call again.", ""))
         } else if first.ends_with("nothing happened.")
             || first.starts_with("The request could not be read")
-            || first.starts_with("The call was started and what became")
+            || first.starts_with("The call was started, but its outcome is unknown")
         {
             Self::NotRun(first.into())
         } else {

@@ -180,7 +180,7 @@ struct ResultFrame<'t> {
 
 /// Beginning of the note that replaces a forced tool choice, where the API has none.
 const FORCED: &str = "[Note from the system: this reply must call ";
-const SWITCHED_OFF: &str = "[Note from the system: tools are switched off for this reply.";
+const SWITCHED_OFF: &str = "[Note from the system: tools are disabled for this reply.";
 
 /// Converts a request in text mode to its tools, calls and results. Returns the violations of framing; a
 /// request that is not in text mode stays unchanged.

@@ -571,7 +571,7 @@ async fn system_notes_and_result_images_are_not_new_questions() {
     let upstream = demo().await;
     let call = json!({"id": "a", "type": "function", "function": {"name": "time_now", "arguments": "{}"}});
     for after in [
-        json!("[Note from the system: you are going in circles (time.now). Do not repeat these calls.]"),
+        json!("[Note from the system: you are repeating the same calls (time.now). Do not repeat them.]"),
         json!([{"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]),
     ] {
         let body = json!({"model": "demo", "messages": [

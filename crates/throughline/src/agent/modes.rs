@@ -102,7 +102,7 @@ pub enum ToolStartMode {
 /// `tool_call.max_iterations`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-#[allow(missing_docs, reason = "each field is documented where it is used: throughline_engine::TurnLimits")]
+#[allow(missing_docs, reason = "fields are documented in throughline_engine::TurnLimits")]
 pub struct AgentLimitsSection {
     pub pauses_max: Option<u32>,
     pub calls_per_turn_max: Option<u32>,

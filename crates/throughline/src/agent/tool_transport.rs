@@ -44,7 +44,7 @@ pub(crate) fn withheld_remarks(selection: &ToolSelection) -> Vec<SetupRemark> {
 pub(crate) fn tool_choice_remark(name: &WireName) -> SetupRemark {
     SetupRemark {
         code: "tool_choice_not_offered".to_owned(),
-        what: format!("no call of {name} is forced: it is not offered"),
+        what: format!("cannot force a call of {name}: it is not offered"),
         remedy: Some("Name a tool that the request declares and that can be called in this mode.".to_owned()),
     }
 }

@@ -86,7 +86,7 @@ pub enum ManualCallError {
         reason: String,
     },
     /// A rule requires approval, and consent was not given.
-    #[error("`{rule}` asks before it runs, and consent was not given")]
+    #[error("`{rule}` requires approval, and consent was not given")]
     NeedsConsent {
         /// Rule that requires approval.
         rule: String,
@@ -96,7 +96,7 @@ pub enum ManualCallError {
     /// No rule requires approval, but the tool has side effects and consent was not given: rules that allow
     /// apply to models.
     #[error(
-        "`{allowed_by}` allows it to models, but it may change something: a call by hand needs consent of its own"
+        "`{allowed_by}` allows it to models, but it may have side effects: a manual call needs explicit consent"
     )]
     EffectNeedsConsent {
         /// The rule that allows it.

@@ -5,7 +5,7 @@ use throughline_engine::{ApprovalDecision, QuestionResolution};
 
 /// Outcome of an answer to an approval question. Over HTTP: 200, 202, 200, 409, 410, 422, 404, 410.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "somebody else may have answered, or time has"]
+#[must_use = "it may have been answered elsewhere, or have timed out"]
 pub enum ApprovalOutcome {
     /// The answer was accepted and is in the log.
     Resolved,

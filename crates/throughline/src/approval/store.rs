@@ -94,7 +94,7 @@ impl ApprovalStores for InMemoryApprovalStores {
 #[non_exhaustive]
 pub enum ApprovalStoreError {
     /// The file cannot be read or written.
-    #[error("remembered answers cannot be kept in {}: {why}", path.display())]
+    #[error("cannot store remembered approvals in {}: {why}", path.display())]
     File {
         /// Path of the file.
         path: PathBuf,
@@ -102,7 +102,7 @@ pub enum ApprovalStoreError {
         why: String,
     },
     /// A store other than a file failed.
-    #[error("remembered answers cannot be kept: {why}")]
+    #[error("cannot store remembered approvals: {why}")]
     Store {
         /// The store's error.
         why: String,
@@ -116,7 +116,8 @@ pub enum ApprovalStoreError {
         why: String,
     },
     /// The file has another format, or the format of a later version.
-    #[error("{} is not a file of remembered answers: {why}; mend it, or remove it to be asked again", path.display())]
+    #[error("{} is not a file of remembered approvals: {why}; repair it, or remove it to be asked \
+     again", path.display())]
     Format {
         /// Path of the file.
         path: PathBuf,

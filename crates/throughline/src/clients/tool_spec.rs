@@ -51,7 +51,7 @@ pub enum ClientError {
     #[error(transparent)]
     Tool(#[from] RegistryError),
     /// The client declares too many tools.
-    #[error("{count} tools are too many; a client may declare {CLIENT_TOOLS_MAX}")]
+    #[error("too many tools: {count}; a client may declare {CLIENT_TOOLS_MAX}")]
     TooMany {
         /// Number of declared tools.
         count: usize,

@@ -160,11 +160,11 @@ impl SettingsToml {
 
     fn write_value(&mut self, path: &str, value: &Value) -> Result<(), FieldError> {
         match value {
-            Value::Null => return Err(FieldError::new(path, "null means nothing here; leave it out")),
+            Value::Null => return Err(FieldError::new(path, "null is not a value here; leave it out")),
             Value::Bool(true) => self.text.push_str("true"),
             Value::Bool(false) => self.text.push_str("false"),
             Value::Number(number) if number.is_u64() && !number.is_i64() => {
-                return Err(FieldError::new(path, format!("{number} is too large a number")));
+                return Err(FieldError::new(path, format!("the number {number} is too large")));
             }
             Value::Number(number) => self.text.push_str(&number.to_string()),
             Value::String(text) => self.write_string(text),
@@ -368,7 +368,11 @@ mod tests {
         check(with("prompt", json!("Hi {{ usr }}")), "prompt", "line 1, column 7 of the prompt");
         check(with("prompt", json!("One\nHi {% if %}")), "prompt", "line 2");
         check(with("tool_call", json!({"max_iterations": -1})), "tool_call.max_iterations", "");
-        check(with("tool_call", json!({"mode": "text"})), "tool_call.mode", "who starts calls");
+        check(
+            with("tool_call", json!({"mode": "text"})),
+            "tool_call.mode",
+            "it decides whether calls need approval",
+        );
         check(with("tool_call", json!({"enabeld": true})), "tool_call.enabeld", "did you mean `enabled`?");
         let toggles = json!({"tool_toggles": {"files.read": "yes"}});
         check(with("tool_call", toggles), "tool_call.tool_toggles.\"files.read\"", "expected a boolean");
@@ -388,8 +392,8 @@ mod tests {
             "sight",
         );
         check(with("limits", json!({"approval_ms_max": u64::MAX})), "limits.approval_ms_max", "too large");
-        check(with("extra", json!({"a": {"b": null}})), "extra.a.b", "null means nothing here");
-        check(with("fallback", json!([null])), "fallback[0]", "null means nothing here");
+        check(with("extra", json!({"a": {"b": null}})), "extra.a.b", "null is not a value here");
+        check(with("fallback", json!([null])), "fallback[0]", "null is not a value here");
         // Settings of the operator are not fields of an agent.
         for foreign in
             ["upstreams", "mcp", "commands", "http_tools", "vcp_plugins", "tools", "roots", "base_url"]

@@ -241,10 +241,7 @@ pub struct TimeoutsSection {
 /// `profile = { … }` of an upstream; each field as in [`UpstreamProfile`].
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-#[allow(
-    missing_docs,
-    reason = "each field is documented where it is used: throughline_wire::UpstreamProfile"
-)]
+#[allow(missing_docs, reason = "fields are documented in throughline_wire::UpstreamProfile")]
 pub struct ProfileSection {
     pub cumulative_arguments: Option<bool>,
     pub placeholder_arguments: Option<bool>,

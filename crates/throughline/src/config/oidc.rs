@@ -184,7 +184,7 @@ pub(super) fn resolve_oidc(
     auth: AuthMode,
 ) -> Result<OidcSettings, ConfigError> {
     if auth == AuthMode::Off {
-        let message = "with `auth = \"off\"` everybody is the same person, so nobody can sign in";
+        let message = "with `auth = \"off\"` all requests belong to one user, so sign-in is not possible";
         return Err(file.error(&section.issuer, message).help("auth = \"keys\" (the default)"));
     }
     check_issuer(file, &section.issuer)?;
@@ -229,7 +229,7 @@ pub(super) fn resolve_oidc(
 
 /// Tokens and secrets travel there: HTTPS, or a provider on this machine.
 fn check_issuer(file: &ConfigFile, issuer: &Spanned<String>) -> Result<(), ConfigError> {
-    let help = "the address before `/.well-known/openid-configuration`: \"https://accounts.example.com\"";
+    let help = "use the address before `/.well-known/openid-configuration`: \"https://accounts.example.com\"";
     let text = issuer.get_ref();
     let url = Url::parse(text).ok().filter(|url| url.query().is_none() && url.fragment().is_none());
     let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) else {

@@ -118,7 +118,7 @@ pub(super) fn resolve_trusted_proxy(
 ) -> Result<TrustedProxySettings, ConfigError> {
     if auth == AuthMode::Off {
         let message =
-            "with `auth = \"off\"` everybody is the same person, so a proxy cannot name another one";
+            "with `auth = \"off\"` all requests belong to one user, so a proxy cannot name another one";
         return Err(file.error(&section.header, message).help("auth = \"keys\" (the default)"));
     }
     let header_of = |text: &Spanned<String>| {
@@ -135,7 +135,7 @@ pub(super) fn resolve_trusted_proxy(
         return Err(file.error(&section.header, message).help("groups_header = \"X-Forwarded-Groups\""));
     }
     if section.from.get_ref().is_empty() {
-        let message = "without the addresses of the proxy, whoever sends the header would be believed";
+        let message = "without the addresses of the proxy, the header would be trusted from any client";
         return Err(file.error(&section.from, message).help("from = [\"127.0.0.1\"]"));
     }
     let range = |text: &Spanned<String>| {

@@ -34,7 +34,7 @@ pub const DEFAULT_AGENT: &str = "default";
 pub const DEMO: &str = "demo";
 
 /// Remedy where a dialect has no tool of the provider.
-const HOSTED_TOOLS_HELP: &str = "take it out, or use a tool of your own such as `web.search` ([web_search])";
+const HOSTED_TOOLS_HELP: &str = "remove it, or use your own tool such as `web.search` ([web_search])";
 
 /// Environment variables by name.
 pub type EnvVars = BTreeMap<String, String>;
@@ -224,7 +224,7 @@ fn resolve_sources(file: &ConfigFile) -> Result<SourceSettings, ConfigError> {
     }
     if !mcp.is_empty() && cfg!(not(feature = "mcp")) {
         let message = "it names MCP servers, and this program was built without MCP";
-        let help = "build it with the cargo feature `mcp`, or say `enabled = false` for each";
+        let help = "build with the cargo feature `mcp`, or set `enabled = false` for each";
         return Err(ConfigError::whole_file(&file.source.file, message).help(help));
     }
     Ok(SourceSettings {
@@ -312,9 +312,8 @@ impl ConfigLayers<'_> {
                 other => to_error(other),
             })?,
             (None, _, _) => {
-                let message =
-                    format!("upstream `{name}` has neither `known` nor both `dialect` and `base_url`");
-                let help = "known = \"…\", or dialect = \"openai-chat\" and base_url = \"https://…/v1\"";
+                let message = format!("upstream `{name}` needs `known`, or both `dialect` and `base_url`");
+                let help = "set known = \"…\", or dialect = \"openai-chat\" and base_url = \"https://…/v1\"";
                 return Err(section_error(message).help(help));
             }
         };
@@ -332,7 +331,7 @@ impl ConfigLayers<'_> {
 
     fn known(&self, name: &Spanned<String>) -> Result<Upstream, ConfigError> {
         Upstream::known(name.get_ref()).map_err(|_| {
-            let message = format!("no upstream is known as `{}`", name.get_ref());
+            let message = format!("unknown upstream preset `{}`", name.get_ref());
             self.file.error(name, message).valid_names(name.get_ref(), providers::names())
         })
     }
@@ -540,12 +539,12 @@ impl ConfigLayers<'_> {
         if section.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
             return Err(error(&["temperature"], "`temperature` is a number from 0 to 2"));
         }
-        let no_calls = "tool_call = { enabled = false } takes the tools away";
+        let no_calls = "use tool_call = { enabled = false } to disable tools";
         let zeros: [(Option<u64>, &[&str], &str); 6] = [
             (
                 section.max_output_tokens.map(u64::from),
                 &["max_output_tokens"],
-                "leave it out for the model's own limit",
+                "leave it out to use the model's limit",
             ),
             (Some(section.tool_call.max_iterations.into()), &["tool_call", "max_iterations"], no_calls),
             (Some(section.tool_call.timeout_ms), &["tool_call", "timeout_ms"], "in milliseconds: 30000"),
@@ -748,12 +747,16 @@ fn parse_call_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<CallStartM
         "auto" => Ok(CallStartMode::Auto),
         "manual" => Ok(CallStartMode::Manual),
         "native" | "text" => {
-            let message = format!("`tool_call.mode` is `auto` or `manual`: who starts calls, not `{text}`");
-            let help = format!("how calls travel is the agent's own `mode = \"{text}\"`, beside its model");
+            let message = format!(
+                "`tool_call.mode` must be `auto` or `manual`, not `{text}`: it decides whether calls need approval"
+            );
+            let help = format!(
+                "for native or text tool calls, set `mode = \"{text}\"` of the agent, next to its model"
+            );
             Err(error_at(message).help(help))
         }
         other => {
-            let message = format!("`tool_call.mode` is `auto` or `manual`, not `{other}`");
+            let message = format!("`tool_call.mode` must be `auto` or `manual`, not `{other}`");
             Err(error_at(message).valid_names(other, ["auto", "manual"]))
         }
     }
@@ -786,9 +789,9 @@ fn resolve_text_rules(
 fn resolve_rules(file: &ConfigFile, rules: &[Spanned<PolicyRule>]) -> Result<Vec<PolicyRule>, ConfigError> {
     match rules.iter().find(|rule| rule.get_ref().is_unconditional()) {
         Some(rule) => {
-            let error = file.error(rule, "this rule does not say which calls it is about".to_owned());
+            let error = file.error(rule, "this rule has no condition".to_owned());
             Err(error
-                .help("give it `tool`, `source`, `effect` or `arguments`; `tool = \"*\"` means every call"))
+                .help("set `tool`, `source`, `effect` or `arguments`; `tool = \"*\"` matches every call"))
         }
         None => Ok(rules.iter().map(|rule| rule.get_ref().clone()).collect()),
     }

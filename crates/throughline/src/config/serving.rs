@@ -471,7 +471,8 @@ pub(crate) fn resolve_server(
     }
     let auth = section.auth.as_ref().map(|auth| *auth.get_ref()).unwrap_or_default();
     if let (AuthMode::Off, false, Some(location)) = (auth, listen.ip().is_loopback(), &section.auth) {
-        let message = format!("without keys, whoever reaches {listen} could use every tool and every model");
+        let message =
+            format!("without API keys, anyone who can reach {listen} could use every tool and model");
         let help = "auth = \"keys\" (the default), or listen = \"127.0.0.1:8787\"";
         return Err(file.error(location, message).help(help));
     }
@@ -552,7 +553,7 @@ pub(crate) fn resolve_store(
         let message = "0 days would delete every conversation";
         return Err(file
             .error(days, message)
-            .help("leave it out to keep conversations until they are deleted"));
+            .help("leave it out to store conversations until they are deleted"));
     }
     Ok(StoreSettings {
         backend: location,
@@ -604,7 +605,7 @@ fn parse_listen(text: &str) -> Result<SocketAddr, InvalidValue> {
 fn parse_host(text: &str) -> Result<String, InvalidValue> {
     let invalid = || InvalidValue {
         message: format!("`{text}` is not the name of a host"),
-        help: "the name that clients use, exactly, with a port if it is not that of the scheme: \"chat.example.com\"",
+        help: "use exactly the name that clients use, with the port if it is not the default: \"chat.example.com\"",
     };
     let parsed = Url::parse(&format!("http://{text}/")).map_err(|_| invalid())?;
     // What a URL would take apart is no plain name.

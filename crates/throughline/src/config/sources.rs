@@ -174,7 +174,7 @@ impl ToolSource for UnbuiltSource {
     async fn start(&self, news: throughline_tools::SourceReporter) {
         let Self { name, feature } = self;
         let remedy =
-            format!("Build it with the cargo feature {feature}, or take {name} out of the configuration.");
+            format!("Build with the cargo feature {feature}, or remove {name} from the configuration.");
         news.set_fault(format!("this program was built without {feature}"), Some(remedy));
     }
 

@@ -417,8 +417,7 @@ impl TurnDriver {
                         kind: FailureKind::Unsendable,
                         status: None,
                         message:
-                            "this upstream is no longer in the configuration; put it back, or ask again with \
-                                  another model"
+                            "this upstream was removed from the configuration; restore it, or retry with another model"
                                 .to_owned(),
                         retry_after_ms: None,
                     };

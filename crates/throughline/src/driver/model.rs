@@ -170,7 +170,7 @@ impl ModelCall {
                 self.take_held()
             }
             Some(ModelItem::Failed(failure)) => self.fail(failure),
-            None => self.fail(broken_failure("the call ended without saying how")),
+            None => self.fail(broken_failure("the model call ended without a result")),
         }
     }
 

@@ -146,7 +146,7 @@ impl AnswerSchema {
 
     /// Message that asks the model to correct a mistake.
     pub fn correction(why: &str) -> String {
-        format!("That cannot be read as the JSON that was asked for: {why}. Answer with that JSON only.")
+        format!("Your answer is not the requested JSON: {why}. Answer with that JSON only.")
     }
 }
 

@@ -92,7 +92,7 @@ pub(crate) enum TurnCommand {
 /// Receipt of a command by a turn. The result is reported by its events: if a cancel races with the end, one of them
 /// wins, and all viewers see the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[must_use = "a turn that is over does nothing any more"]
+#[must_use = "the turn has ended"]
 pub enum CommandAck {
     /// The turn will process it.
     Accepted,
@@ -102,7 +102,7 @@ pub enum CommandAck {
 
 /// Outcome of sending a message to a running turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[must_use = "a message that is not queued is not heard"]
+#[must_use = "the message is not queued"]
 #[non_exhaustive]
 pub enum SendResult {
     /// The message is queued.
@@ -125,7 +125,7 @@ pub enum RetractResult {
 
 /// Outcome of a request to cancel one call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "the call may have ended before"]
+#[must_use = "the call may already have ended"]
 pub enum CancelCallResult {
     /// The call ends now, or as soon as its tool has reported how it ended.
     Cancelled,
@@ -156,7 +156,7 @@ pub enum ToolAnswerResult {
 
 /// Outcome of a client's answer. Over HTTP: 200, 409, 410, 403, 404.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[must_use = "an answer may come too late"]
+#[must_use = "the answer may be too late"]
 pub enum ClientAnswerResult {
     /// The answer was the first in time: it is the call's outcome, and in the log.
     Accepted,

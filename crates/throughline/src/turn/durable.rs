@@ -27,7 +27,7 @@ const END_TRIES_MAX: u32 = 3;
 const END_PAUSE: Duration = Duration::from_millis(200);
 
 /// Result of [`Throughline::resume_all`].
-#[must_use = "a turn whose handle is dropped is stopped: read it to its end, or detach it"]
+#[must_use = "dropping the handle stops the turn: read it to its end, or detach it"]
 #[derive(Default)]
 pub struct ResumedTurns {
     /// Turns that continue, or whose end was not recorded. Oldest first.

@@ -68,7 +68,7 @@ impl OutgoingRequest {
     pub fn set_header(&mut self, name: &str, value: impl Into<Secret>) -> Result<(), AuthorizeError> {
         let value = value.into();
         let bad = |why: &str| AuthorizeError::new(format!("the header `{name}` cannot be sent: {why}"));
-        let header = HeaderName::try_from(name).map_err(|_| bad("it is no name of a header"))?;
+        let header = HeaderName::try_from(name).map_err(|_| bad("it is not a valid header name"))?;
         // The error leaves the value out: it is a key.
         let mut sent = HeaderValue::try_from(value.reveal())
             .map_err(|_| bad("its value has characters that a header cannot carry"))?;

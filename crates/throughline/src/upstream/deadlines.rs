@@ -69,11 +69,11 @@ impl CallDeadlines {
         match phase {
             WaitPhase::FirstByte => failure::without_status(
                 self.silence,
-                format!("nothing came within {} ms (first_byte_ms)", timeouts.first_byte_ms),
+                format!("no response within {} ms (first_byte_ms)", timeouts.first_byte_ms),
             ),
             WaitPhase::NextChunk => failure::without_status(
                 FailureKind::IdleTimeout,
-                format!("nothing more came for {} ms (idle_ms)", timeouts.idle_ms),
+                format!("no data for {} ms (idle_ms)", timeouts.idle_ms),
             ),
         }
     }

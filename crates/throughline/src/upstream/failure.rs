@@ -499,7 +499,7 @@ pub(crate) fn from_transport(error: &reqwest::Error, host: &str) -> UpstreamFail
         };
         return without_status(FailureKind::Connect, message);
     }
-    without_status(FailureKind::Broken, format!("the connection to {host} broke: {causes}"))
+    without_status(FailureKind::Broken, format!("the connection to {host} failed: {causes}"))
 }
 
 /// Text of the innermost cause, which describes the error; the outer ones only describe its context.

@@ -59,7 +59,7 @@ use throughline_wire::{Dialect, HostedToolKind, TransferMode, UpstreamProfile};
 /// let deepseek = Upstream::known("deepseek")?.key("sk-…");
 /// let mine = Upstream::new("mine", Dialect::OpenaiChat, "http://localhost:9000/v1")?;
 /// assert_eq!(Upstream::known("deepsek").unwrap_err().to_string(),
-///     "no upstream is known as `deepsek`; did you mean `deepseek`?");
+///     "unknown upstream preset `deepsek`; did you mean `deepseek`?");
 /// # Ok::<(), throughline::UpstreamConfigError>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -177,7 +177,7 @@ pub enum UpstreamProxy {
 #[non_exhaustive]
 pub enum UpstreamConfigError {
     /// [`Upstream::known`] has no upstream of this name.
-    #[error("no upstream is known as `{name}`{}", did_you_mean(.closest))]
+    #[error("unknown upstream preset `{name}`{}", did_you_mean(.closest))]
     Unknown {
         /// The requested name.
         name: String,
@@ -194,7 +194,8 @@ pub enum UpstreamConfigError {
     },
     /// The dialect has no such tool of the provider.
     #[error(
-        "upstream `{upstream}` speaks {dialect}, which has no hosted tool `{tool}`; openai-responses, anthropic and gemini have it"
+        "upstream `{upstream}` uses {dialect}, which has no provider tool `{tool}`; openai-responses, \
+         anthropic and gemini have it"
     )]
     NoHostedTool {
         /// Name of the upstream.

@@ -84,7 +84,7 @@ impl Upstream {
                 })?;
             parse_model_list(&body).ok_or_else(|| ProbeError {
                 failure: ProbeFailure::NotListed,
-                why: "what it answers is no list of models".to_owned(),
+                why: "the response is not a list of models".to_owned(),
             })
         };
         with_timeout(timeout, probe)
@@ -126,7 +126,7 @@ impl Upstream {
                     }
                 }
             }
-            Err(classify_message("it said nothing".to_owned(), None))
+            Err(classify_message("the response was empty".to_owned(), None))
         };
         with_timeout(timeout, probe).await
     }

@@ -141,7 +141,7 @@ pub fn all() -> Vec<KnownProvider> {
             profile: UpstreamProfile { tools_max: OPENAI_TOOLS_MAX, ..UpstreamProfile::default() },
             ..chat_completions("groq", "Groq", "https://api.groq.com/openai/v1", Some("GROQ_API_KEY"))
                 .with_key_url("https://console.groq.com/keys").with_note(
-                    "A model that fails to write a call answers 400 `tool_use_failed`; the step is tried once more.",
+                    "A model that fails to write a call returns 400 `tool_use_failed`; the step is retried once.",
                 )
         },
         KnownProvider {

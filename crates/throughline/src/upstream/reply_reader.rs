@@ -193,7 +193,7 @@ impl<'a> ReplyReader<'a> {
             .iter()
             .any(|start| self.start.starts_with(start));
         let message = match end {
-            StreamEnd::Truncated => "the stream ended before anything had come".to_owned(),
+            StreamEnd::Truncated => "the stream ended before its first event".to_owned(),
             StreamEnd::Error(_) if !is_stream => "the body of the reply is no stream".to_owned(),
             _ => return None,
         };

@@ -24,13 +24,13 @@ pub(super) async fn check_response(
     };
     let coding = text(header::CONTENT_ENCODING);
     if !coding.is_empty() && coding != "identity" {
-        let message = format!("the reply is compressed ({coding}) although `identity` was asked for");
+        let message = format!("the reply is compressed ({coding}) although `identity` was requested");
         return Err(UpstreamFailure { status, ..failure::without_status(FailureKind::Status, message) });
     }
     if text(header::CONTENT_TYPE).starts_with("text/html") {
         let page = body_start(response, 512).await;
         let message = format!(
-            "a web page came instead of a reply: {}",
+            "received a web page instead of a reply: {}",
             error_body::strip_markup(&secrets.redact(&page))
         );
         return Err(UpstreamFailure { status, ..failure::without_status(FailureKind::Status, message) });

@@ -124,7 +124,7 @@ impl ModelStream {
         let message = match &self.reply.end {
             Some(StreamEnd::Complete) => return Ok(self.reply),
             Some(StreamEnd::Error(error)) => error.message.clone(),
-            _ => "the reply broke off before its end".to_owned(),
+            _ => "the reply ended early".to_owned(),
         };
         Err(UpstreamFailure { kind: FailureKind::Broken, status: None, message, retry_after_ms: None })
     }

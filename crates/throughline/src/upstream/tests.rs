@@ -214,7 +214,7 @@ async fn every_failure_before_a_reply_has_its_kind() {
             "a page with 200",
             http(200, headers("content-type", "text/html"), page()),
             K::Status,
-            "a web page came instead of a reply: Login",
+            "received a web page instead of a reply: Login",
         ),
         (
             "a redirect",
@@ -239,7 +239,7 @@ async fn every_failure_before_a_reply_has_its_kind() {
             "reset at once",
             ModelScript::new().then(ScriptMove::Reset),
             K::Broken,
-            "the connection to test broke",
+            "the connection to test failed",
         ),
     ];
     for (what, script, kind, message) in cases {

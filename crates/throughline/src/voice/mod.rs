@@ -308,7 +308,7 @@ pub enum VoiceError {
         bytes: usize,
     },
     /// A program gives one format and not another.
-    #[error("`{name}` gives {offered}, not {asked}")]
+    #[error("`{name}` provides {offered}, not {asked}")]
     UnsupportedFormat {
         /// Name in the configuration.
         name: String,
@@ -318,7 +318,7 @@ pub enum VoiceError {
         asked: &'static str,
     },
     /// A program cannot do that.
-    #[error("`{name}` is a program and cannot take `{field}`")]
+    #[error("`{name}` is a program and does not support `{field}`")]
     UnsupportedField {
         /// Name in the configuration.
         name: String,
@@ -326,13 +326,13 @@ pub enum VoiceError {
         field: &'static str,
     },
     /// The client has read no sound for [`SPEECH_STALL_MS`].
-    #[error("`{name}` was ended: nobody took its sound for {SPEECH_STALL_MS} ms")]
+    #[error("`{name}` was stopped: its audio was not read for {SPEECH_STALL_MS} ms")]
     Stalled {
         /// Name in the configuration.
         name: String,
     },
     /// The engine already processes its maximum number of requests.
-    #[error("`{name}` is busy with {concurrent_max} requests, which is its limit (concurrent_max)")]
+    #[error("`{name}` is busy: {concurrent_max} requests are running, its limit (concurrent_max)")]
     Busy {
         /// Name in the configuration.
         name: String,
@@ -367,12 +367,12 @@ impl VoiceError {
             Self::NotConfigured { .. } => "add a section [ears.NAME] to throughline.toml",
             Self::Unknown { .. } => "name one of those, or `default`",
             Self::Ambiguous { .. } => "name one, or call one of them `default`",
-            Self::NoText => "send something to say",
+            Self::NoText => "send a text to speak",
             Self::TextTooLong { .. } => "send it in several parts, sentence by sentence",
             Self::RecordingTooLarge { .. } => "send it in several parts, or compressed",
-            Self::UnsupportedFormat { .. } => "ask for one of the formats that it gives",
+            Self::UnsupportedFormat { .. } => "request one of the formats that it provides",
             Self::UnsupportedField { .. } => "leave the field out, or name a voice at a server",
-            Self::Stalled { .. } => "read the sound as it comes",
+            Self::Stalled { .. } => "read the audio as it arrives",
             Self::Busy { .. } => "try again in a moment, or raise concurrent_max",
             Self::Engine { .. } => "check the server, its address and its key in throughline.toml",
             Self::Program { .. } => "run the program by hand with the same arguments",

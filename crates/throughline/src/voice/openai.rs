@@ -43,7 +43,7 @@ impl AudioServer {
         if is_refused {
             let kind = answer.content_type.split(';').next().unwrap_or_default();
             return Err(
-                self.failed_with(format!("{kind} came instead of an answer; check base_url and model"))
+                self.failed_with(format!("received {kind} instead of a response; check base_url and model"))
             );
         }
         Ok(())
@@ -113,7 +113,7 @@ impl Voice for ServerVoice {
                 }
                 Ok(_) => {
                     left = 0;
-                    let message = format!("more than {SPEECH_BYTES_MAX} bytes of sound came");
+                    let message = format!("received more than {SPEECH_BYTES_MAX} bytes of audio");
                     Err(VoiceError::Engine { name, failure: without_status(FailureKind::Status, message) })
                 }
                 Err(failure) => Err(VoiceError::Engine { name, failure }),

@@ -110,9 +110,9 @@ impl RunningProgram {
             return Ok(None);
         }
         let how = match (exit.code, exit.signal) {
-            (Some(code), _) => format!("it ended with exit code {code}"),
-            (None, Some(signal)) => format!("it was ended by signal {signal}"),
-            (None, None) => "it ended, and nobody knows how".to_owned(),
+            (Some(code), _) => format!("it exited with code {code}"),
+            (None, Some(signal)) => format!("it was killed by signal {signal}"),
+            (None, None) => "it ended, exit status unknown".to_owned(),
         };
         let stderr = (&mut self.complaints).await.unwrap_or_default();
         Err(VoiceError::Program { name: self.runner.name.clone(), message: how, stderr })

@@ -302,7 +302,7 @@ fn resolve_engine<T>(
     let EngineSection { section: sections, name, kind, base_url, key_env, model, program, foreign } = section;
     if let Some(key) = foreign.first() {
         let message = format!("`{key}` is no setting of a source of kind {}", kind.name());
-        return Err(at(Some(key), message).help("take it out, or correct `kind`"));
+        return Err(at(Some(key), message).help("remove it, or correct `kind`"));
     }
     if program.timeout_ms == 0 {
         let message = "a time limit of 0 ms lets nothing through".to_owned();

@@ -22,7 +22,7 @@ fn builder_errors_name_a_remedy() {
     check_error(one(), "no model is chosen; call `.model(\"…\")`");
     check_error(
         Throughline::builder().model("x/y"),
-        "model `x/y` is at upstream `x`, which is not there; add it with `.upstream(…)`",
+        "model `x/y` needs upstream `x`, which does not exist; add it with `.upstream(…)`",
     );
     check_error(
         one().upstream(local("b")).model("m"),

@@ -208,8 +208,8 @@ fn errors_show_the_position_and_valid_values() {
     );
     check_error(
         "[agents.a]\nmodel = \"demo\"\ntool_call = { mode = \"text\" }",
-        "`tool_call.mode` is `auto` or `manual`: who starts calls, not `text`\n --> throughline.toml:3:22\n  |\n3 | tool_call = { mode = \"text\" }\n  |                      \
-         ^^^^^^\n  = how calls travel is the agent's own `mode = \"text\"`, beside its model",
+        "`tool_call.mode` must be `auto` or `manual`, not `text`: it decides whether calls need approval\n --> throughline.toml:3:22\n  |\n3 | tool_call = { mode = \"text\" }\n  |                      \
+         ^^^^^^\n  = for native or text tool calls, set `mode = \"text\"` of the agent, next to its model",
     );
 }
 
@@ -222,7 +222,7 @@ fn each_error_is_one_message_at_its_line() {
         (
             "[agents.a]\nmodel = \"demo\"\ntool_call = { mode = \"texd\" }",
             3,
-            "is `auto` or `manual`, not `texd`",
+            "must be `auto` or `manual`, not `texd`",
         ),
         ("[agents.a]\nmodel = \"demo\"\nmode = \"texd\"", 3, "unknown variant `texd`"),
         ("[agents.a]\nmodel = \"demo\"\ntool_call = { protocol = \"jsn\" }", 3, "unknown variant `jsn`"),
@@ -238,15 +238,11 @@ fn each_error_is_one_message_at_its_line() {
             "unknown variant `maybe`",
         ),
         ("[agents.a]\nmodel = \"demo\"\npolicy = [{ tool = \"a.b\" }]", 3, "missing field `decide`"),
-        (
-            "[agents.a]\nmodel = \"demo\"\npolicy = [{ decide = \"allow\" }]",
-            3,
-            "does not say which calls it is about",
-        ),
+        ("[agents.a]\nmodel = \"demo\"\npolicy = [{ decide = \"allow\" }]", 3, "this rule has no condition"),
         ("[agents.a]\nmodel = \"demo\"\nprompt = \"{{ usr }}\"", 3, "templates know no `usr`"),
         ("[user]\nname = \"Ada\"\ntime_zone = \"Europe/Pari\"", 3, "no time zone `Europe/Pari`"),
-        ("[upstreams.u]\nkey_env = \"K\"", 1, "neither `known` nor both"),
-        ("[upstreams.u]\nknown = \"deepsek\"", 2, "no upstream is known as `deepsek`"),
+        ("[upstreams.u]\nkey_env = \"K\"", 1, "needs `known`, or both"),
+        ("[upstreams.u]\nknown = \"deepsek\"", 2, "unknown upstream preset `deepsek`"),
         ("[upstreams.u]\nknown = \"ollama\"\nbase_url = \"h:1\"", 3, "is not a base URL"),
         ("[upstreams.u]\nknown = \"ollama\"\ntimeouts = { idle_ms = 0 }", 1, "0 ms"),
         ("[tools.http]\nhosts = [\"https://docs.rs\"]", 2, "`https://docs.rs` is no host: write `docs.rs`"),
@@ -411,7 +407,8 @@ fn mcp_servers_are_read_and_errors_show_their_position() {
     assert_eq!(settings_of.sources.mcp.keys().collect::<Vec<_>>(), ["time"]);
     check_error(
         "[mcp.files]\nurl = \"example.com\"",
-        "the MCP server `files`: `example.com` is not a URL that can be asked\n --> throughline.toml:2:1\n  |\n2 | url = \"example.com\"\n  | ^^^\n  = an address that begins with https:// or http://",
+        "the MCP server `files`: `example.com` is not a supported URL\n --> throughline.toml:2:1\n  |\n2 | url \
+         = \"example.com\"\n  | ^^^\n  = use an address that begins with https:// or http://",
     );
     check_error(
         "[mcp.files]\ncomand = [\"x\"]",
@@ -433,7 +430,7 @@ fn trusted_proxy_section_is_validated() {
     assert!(proxy.from[0].contains("127.0.0.1".parse().unwrap()));
     for (more, expected) in [
         ("", "missing field `from`"),
-        ("from = []", "whoever sends the header would be believed"),
+        ("from = []", "the header would be trusted from any client"),
         ("from = [\"0.0.0.0/0\"]", "`0.0.0.0/0` is not an address or a range of addresses"),
         ("from = [\"proxy.local\"]", "`proxy.local` is not an address or a range of addresses"),
         (
@@ -448,7 +445,7 @@ fn trusted_proxy_section_is_validated() {
     }
     let text = "[server]\nauth = \"off\"\n[server.trusted_proxy]\nheader = \"X-User\"\nfrom = [\"::1\"]";
     let error = settings(text, &[], &ConfigFlags::default()).unwrap_err().to_string();
-    assert!(error.contains("everybody is the same person"), "{error}");
+    assert!(error.contains("all requests belong to one user"), "{error}");
 }
 
 #[test]

@@ -301,7 +301,7 @@ fn resumed_turn_with_a_removed_upstream_ends_with_an_error() {
     });
     assert_eq!(message.status, Some(TurnStatus::Error));
     let fault = message.error.unwrap();
-    assert!(fault.why.contains("no longer in the configuration"), "{fault:?}");
+    assert!(fault.why.contains("was removed from the configuration"), "{fault:?}");
     assert!(!fault.retryable, "{fault:?}");
 }
 

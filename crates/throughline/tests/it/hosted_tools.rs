@@ -106,14 +106,14 @@ fn hosted_tools_are_enabled_only_where_supported() {
 
     let refused = resolved(&format!("{}{agent}", upstream("openai-chat", ""))).unwrap_err();
     assert!(
-        refused.contains("upstream `u` speaks openai-chat, which has no hosted tool `web_search`")
+        refused.contains("upstream `u` uses openai-chat, which has no provider tool `web_search`")
             && refused.contains("hosted = [\"web_search\"]")
             && refused.contains("web.search"),
         "{refused}"
     );
     let refused =
         resolved(&format!("{}{plain}", upstream("ollama", "hosted = [\"code_execution\"]\n"))).unwrap_err();
-    assert!(refused.contains("speaks ollama, which has no hosted tool `code_execution`"), "{refused}");
+    assert!(refused.contains("uses ollama, which has no provider tool `code_execution`"), "{refused}");
     let unknown =
         resolved(&format!("{}{plain}", upstream("gemini", "hosted = [\"telepathy\"]\n"))).unwrap_err();
     assert!(unknown.contains("telepathy") && unknown.contains("web_search"), "{unknown}");

@@ -139,7 +139,7 @@ fn template_error_has_a_line_and_column() {
         ("{% iff tools %}", 1, 4, "this is not a template"),
         ("{{ date(\"%!\") }}", 1, 4, "is not a format of a time"),
         ("{{ date(1, 2) }}", 1, 4, "too many arguments"),
-        ("{{ tools(5) }}", 1, 4, "takes names"),
+        ("{{ tools(5) }}", 1, 4, "expects names"),
         ("{{ user | nonsense }}", 1, 11, "there is no filter here"),
         ("{% include \"other\" %}", 1, 4, "other"),
         ("{{ user.name }}", 1, 4, "has no value"),
@@ -158,7 +158,7 @@ fn template_error_has_a_line_and_column() {
 fn template_instructions_and_length_are_limited() {
     let endless = format!("{{% for i in range({FUEL_MAX}) %}}{{% endfor %}}");
     let error = PromptTemplate::compile(&endless).unwrap_err();
-    assert!(error.to_string().contains("does not end within 50000 instructions"), "{error}");
+    assert!(error.to_string().contains("exceeds 50000 instructions"), "{error}");
     let long = format!("{{% for i in range(2000) %}}{}{{% endfor %}}", "x".repeat(PROMPT_BYTES_MAX / 1000));
     let error = PromptTemplate::compile(&long).unwrap_err();
     assert!(error.to_string().contains("longer than 1024 KiB"), "{error}");

@@ -135,7 +135,7 @@ fn errors_show_the_position_and_valid_values() {
     );
     check_error(
         "[server]\nlisten = \"0.0.0.0:8787\"\nauth = \"off\"",
-        "without keys, whoever reaches 0.0.0.0:8787 could use every tool and every model\n --> \
+        "without API keys, anyone who can reach 0.0.0.0:8787 could use every tool and model\n --> \
          etc/throughline.toml:3:8\n  |\n3 | auth = \"off\"\n  |        ^^^^^\n  = auth = \"keys\" (the default), or \
          listen = \"127.0.0.1:8787\"",
     );
@@ -175,7 +175,7 @@ fn listen_override_without_keys_must_be_loopback() {
     let text = "[server]\nauth = \"off\"";
     let flags = ConfigFlags { listen: Some("192.0.2.1:80".into()), ..ConfigFlags::default() };
     let error = settings(text, &[], &flags).unwrap_err().to_string();
-    assert!(error.contains("whoever reaches 192.0.2.1:80"), "{error}");
+    assert!(error.contains("anyone who can reach 192.0.2.1:80"), "{error}");
     assert_eq!(of(text).server.auth, AuthMode::Off);
     let env = [("THROUGHLINE_LISTEN", "[::]:80")];
     assert!(settings(text, &env, &ConfigFlags::default()).is_err());

@@ -327,7 +327,7 @@ async fn last_step_prompt_says_that_tools_are_off() {
         let (_, message) = read(app.ask("Go").await.unwrap()).await;
         assert_eq!(message.status, Some(T::Limit), "{}: {message:#?}", of.name());
         let requests = server.requests();
-        let off = requests.iter().map(|seen| said(seen).contains("tools are switched off for this reply"));
+        let off = requests.iter().map(|seen| said(seen).contains("tools are disabled for this reply"));
         assert_eq!(off.collect::<Vec<_>>(), [false, false, false, false, false, true], "{}", of.name());
     }
 }

@@ -181,7 +181,7 @@ async fn voice_program_reads_text_and_writes_audio() {
     assert_eq!(whole(audio).await.unwrap(), b"Hello.\n");
     let other_rate = app(&program(&wav_program(22_050), ""));
     let error = other_rate.voice(None).unwrap().speak(request()).await.unwrap_err();
-    assert_eq!(error.to_string(), "`program` gives wav, not pcm");
+    assert_eq!(error.to_string(), "`program` provides wav, not pcm");
 
     // Raw samples get a header with their format.
     let samples = app(&program("[\"cat\"]", "format = \"pcm\"\nsample_rate_hz = 16000\n"));
@@ -192,7 +192,7 @@ async fn voice_program_reads_text_and_writes_audio() {
 
     let mp3 = SpeechRequest::new("Hello.").format(AudioFormat::Mp3);
     let error = wav.voice(None).unwrap().speak(mp3).await.unwrap_err();
-    assert_eq!(error.to_string(), "`program` gives wav and pcm, not mp3");
+    assert_eq!(error.to_string(), "`program` provides wav and pcm, not mp3");
 }
 
 #[cfg(all(unix, feature = "process"))]
@@ -200,7 +200,7 @@ async fn voice_program_reads_text_and_writes_audio() {
 async fn voice_program_failure_is_explained() {
     for (argv, more, expected) in [
         ("[\"no-such-program\"]", "", "there is no program `no-such-program`"),
-        ("[\"sh\", \"-c\", \"echo no voice >&2; exit 3\"]", "", "it ended with exit code 3: no voice"),
+        ("[\"sh\", \"-c\", \"echo no voice >&2; exit 3\"]", "", "it exited with code 3: no voice"),
         ("[\"sh\", \"-c\", \"exit 0\"]", "", "it wrote no sound"),
         ("[\"sh\", \"-c\", \"echo this is no sound\"]", "", "its output is not a WAV file"),
         ("[\"sh\", \"-c\", \"sleep 1000\"]", "timeout_ms = 50\n", "it took longer than 50 ms (timeout_ms)"),
@@ -227,7 +227,7 @@ async fn secrets_in_voice_program_stderr_are_redacted() {
     );
     let error = app(&config).voice(None).unwrap().speak(SpeechRequest::new("x")).await.unwrap_err();
     let told = error.to_string();
-    assert!(told.contains("exit code 1: my key is") && !told.contains("hush-hush-hush"), "{told}");
+    assert!(told.contains("exited with code 1: my key is") && !told.contains("hush-hush-hush"), "{told}");
 }
 
 #[cfg(all(unix, feature = "process"))]
@@ -265,7 +265,7 @@ async fn transcription_program_returns_its_output() {
     let text = ears.transcribe(request(TranscriptFormat::Text)).await.unwrap();
     assert_eq!((text.content_type.as_str(), &text.body[..]), ("text/plain; charset=utf-8", &b"HELLO"[..]));
     let error = ears.transcribe(request(TranscriptFormat::Srt)).await.unwrap_err();
-    assert_eq!(error.to_string(), "`program` gives json and text, not srt");
+    assert_eq!(error.to_string(), "`program` provides json and text, not srt");
 }
 
 /// The engine of Debian, if it is installed.

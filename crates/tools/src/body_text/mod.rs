@@ -76,7 +76,8 @@ impl BodyText {
                 let charset = if is_mostly_utf8(body) { Charset::UTF_8 } else { Charset::FALLBACK };
                 let name = charset.name();
                 notes.push(format!(
-                    "The text is not UTF-8 and declares no charset that is known; read as {name}, it may have wrong letters."
+                    "The text is not UTF-8 and declares no known charset; decoded as {name}, some characters \
+                     may be wrong."
                 ));
                 charset
             }

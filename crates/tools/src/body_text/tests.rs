@@ -113,8 +113,8 @@ fn charset_label_is_found_as_in_browsers() {
 
 #[test]
 fn undeclared_or_unknown_charset_is_guessed_with_a_note() {
-    check("text/plain", b"Caf\xe9", "Café", "declares no charset");
-    check("", b"Caf\xe9", "Café", "read as windows-1252");
+    check("text/plain", b"Caf\xe9", "Café", "declares no known charset");
+    check("", b"Caf\xe9", "Café", "decoded as windows-1252");
     check("text/plain; charset=x-klingon", b"Caf\xe9", "Café", "`x-klingon` is unknown");
     check("text/plain; charset=x-klingon", "é".as_bytes(), "é", "`x-klingon` is unknown");
     check("text/plain; charset=x-klingon", b"plain", "plain", "");

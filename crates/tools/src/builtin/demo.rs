@@ -116,7 +116,7 @@ impl DemoCalendar {
 
 #[derive(Deserialize, JsonSchema)]
 struct EntryArguments {
-    #[schemars(description = "What the entry is about.")]
+    #[schemars(description = "Subject of the entry.")]
     #[schemars(length(min = 1, max = 200))]
     title: String,
     /// Date and time, best as 2026-11-21T15:00.
@@ -151,12 +151,10 @@ fn add_entry(calendar: DemoCalendar) -> Arc<dyn Tool> {
 
 fn fail() -> Arc<dyn Tool> {
     let run = |_: NoArguments, _: ToolContext| async {
-        Err::<(), _>(ToolError::new(
-            "demo.fail always fails: this is what an error looks like. Trying again will not help.",
-        ))
+        Err::<(), _>(ToolError::new("demo.fail always fails to show an error. Retrying will not help."))
     };
     Arc::new(
-        tool("demo.fail", "Demo: a tool that always fails, to see what happens then.", run)
+        tool("demo.fail", "Demo: a tool that always fails, to show the handling of errors.", run)
             .title("Failing tool (demo)")
             .effect(Effect::Read)
             .agent_callable()

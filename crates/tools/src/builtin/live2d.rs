@@ -57,7 +57,7 @@ struct MotionArguments {
     /// Group of motions, for example Idle, TapBody, Wave.
     #[schemars(length(min = 1, max = 100))]
     group: String,
-    #[schemars(description = "Which motion of the group, from 0. Without it: any.")]
+    #[schemars(description = "Number of the motion in the group, from 0. Default: any.")]
     #[schemars(range(max = 1000))]
     index: Option<u32>,
 }

@@ -67,7 +67,7 @@ impl ArgvItem {
                 ArgumentTemplatePart::Argument(name) => {
                     let Some(value) = argument_text(arguments, name)? else { return Ok(None) };
                     if value.contains('\0') {
-                        return Err(format!("/{name}: a NUL character cannot be given to a program"));
+                        return Err(format!("/{name}: a NUL character cannot be passed to a program"));
                     }
                     if value.len() > ARGUMENT_BYTES_MAX {
                         return Err(format!("/{name}: longer than {ARGUMENT_BYTES_MAX} bytes"));
@@ -75,7 +75,7 @@ impl ArgvItem {
                     filled.push_str(&value);
                     if self.dash == LeadingDash::Refused && filled.starts_with('-') {
                         return Err(format!(
-                            "/{name}: must not begin with `-`, which would make it an option"
+                            "/{name}: must not begin with `-`, which would be read as an option"
                         ));
                     }
                 }
@@ -121,19 +121,23 @@ mod tests {
             (
                 ["{city}", ""],
                 json!({"city": "-rf"}),
-                "/city: must not begin with `-`, which would make it an option",
+                "/city: must not begin with `-`, which would be read as an option",
             ),
             (
                 ["{a}{b}", ""],
                 json!({"a": "", "b": "-rf"}),
-                "/b: must not begin with `-`, which would make it an option",
+                "/b: must not begin with `-`, which would be read as an option",
             ),
             (
                 ["{city}", "--"],
                 json!({"city": "-1"}),
-                "/city: must not begin with `-`, which would make it an option",
+                "/city: must not begin with `-`, which would be read as an option",
             ),
-            (["x{city}", ""], json!({"city": "a\0b"}), "/city: a NUL character cannot be given to a program"),
+            (
+                ["x{city}", ""],
+                json!({"city": "a\0b"}),
+                "/city: a NUL character cannot be passed to a program",
+            ),
             (
                 ["x{city}", ""],
                 json!({"city": ["a"]}),

@@ -90,10 +90,10 @@ impl CommandRunner {
                 ToolSettingError::new(format!("argv: {message}"), remedy)
             })?;
         if let (SandboxMode::Required, Err(why)) = (settings.sandbox.mode, sandbox_check) {
-            let message = format!("its sandbox is required and cannot be had: {why}");
+            let message = format!("its sandbox is required but not available: {why}");
             return Err(ToolSettingError::new(
                 message,
-                "`throughline doctor` says more; `sandbox.mode = \"on\"` does without.",
+                "Run `throughline doctor` for details; `sandbox.mode = \"on\"` makes the sandbox optional.",
             ));
         }
         let mut spec = ToolSpec::new(name, settings.description.clone());

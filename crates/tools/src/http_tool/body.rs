@@ -28,7 +28,7 @@ impl BodyTemplate {
         match value {
             Value::String(text) if text == "arguments" => Ok(Self::Arguments),
             Value::Object(_) | Value::Array(_) => Ok(Self::Template(BodyNode::parse(value))),
-            other => Err(format!("{other} is neither a table nor \"arguments\"")),
+            other => Err(format!("{other} must be a table or \"arguments\"")),
         }
     }
 

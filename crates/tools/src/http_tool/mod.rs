@@ -164,7 +164,7 @@ impl HttpToolSource {
             let message = format!("answer: `{pointer}` is no JSON pointer");
             return Err(ToolSettingError::new(
                 message,
-                "It begins with a slash: /current/temperature (RFC 6901).",
+                "A JSON pointer begins with a slash: /current/temperature (RFC 6901).",
             ));
         }
         let mut spec = ToolSpec::new(name, settings.description.clone());
@@ -197,7 +197,7 @@ impl HttpToolSource {
         let value_of = |section: &str, name: &str, text: &str| {
             let expanded = self.spawn_context.expand_variables(text);
             expanded.map(|expanded| expanded.text).map_err(|message| {
-                ToolSettingError::new(format!("{section}.{name}: {message}"), "Set it, or take it out.")
+                ToolSettingError::new(format!("{section}.{name}: {message}"), "Set it, or remove it.")
             })
         };
         let mut headers = HeaderMap::new();
@@ -320,7 +320,7 @@ impl HttpEndpoint {
                 resolve_allowed_addresses(&url, &self.ports, &self.private, self.web.resolver.as_ref())
                     .await
                     .map_err(|why| {
-                        failed(format!("{} is not asked: {why}", url_without_query(&url)), may_have_run)
+                        failed(format!("{} was not requested: {why}", url_without_query(&url)), may_have_run)
                     })?;
             let request = PinnedRequest {
                 method: method.clone(),
@@ -379,7 +379,7 @@ impl HttpEndpoint {
         let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::BAD_GATEWAY);
         let (body, extent) = read_body(reply, ANSWER_BYTES_MAX).await.map_err(|error| match error {
             ToolError::Lost { message, partial } => ToolError::Lost {
-                message: format!("the answer of {} broke off: {message}", url_without_query(url)),
+                message: format!("the response of {} ended early: {message}", url_without_query(url)),
                 partial,
             },
             other => other,
@@ -429,7 +429,7 @@ impl HttpEndpoint {
             (None, Ok(value)) if kind.contains("json") => Ok(noted(self.json_output(value))),
             _ if is_text(&content_type, &body) => Ok(noted(ToolOutput::text(text))),
             _ => Err(ToolError::new(format!(
-                "{} answered with {kind}, which is neither text nor a picture",
+                "{} returned {kind}, which is neither text nor an image",
                 url_without_query(url)
             ))),
         }

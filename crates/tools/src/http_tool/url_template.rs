@@ -21,7 +21,7 @@ impl UrlTemplate {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let (scheme, rest) = text.split_once("://").ok_or("it does not begin with http:// or https://")?;
         if !matches!(scheme, "http" | "https") {
-            return Err(format!("only http and https are asked, not `{scheme}`"));
+            return Err(format!("only http and https are supported, not `{scheme}`"));
         }
         if rest.contains('#') {
             return Err("a fragment (#...) is never sent to a server".to_owned());
@@ -219,7 +219,7 @@ mod tests {
     fn invalid_url_templates_are_refused_with_a_reason() {
         for (template, why) in [
             ("api.example.com/{x}", "it does not begin with http:// or https://"),
-            ("ftp://x.org/{x}", "only http and https are asked, not `ftp`"),
+            ("ftp://x.org/{x}", "only http and https are supported, not `ftp`"),
             ("https://{host}/x", "the host cannot be an argument"),
             ("https://x.org{rest}", "the host cannot be an argument"),
             ("https://x.org:{port}/", "the host cannot be an argument"),

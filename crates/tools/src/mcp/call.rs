@@ -76,11 +76,11 @@ impl McpTool {
         let Some(schema) = &self.output else { return };
         let problem = match structured {
             _ if is_error => None,
-            None => Some("it has no structured output, which its definition promises".to_owned()),
+            None => Some("its result has no structured output, which its definition requires".to_owned()),
             Some(value) => schema
                 .check(value)
                 .err()
-                .map(|error| format!("its output is not what its definition promises: {error}")),
+                .map(|error| format!("its output does not match its definition: {error}")),
         };
         if let Some(problem) = problem {
             self.server.report_problem(&self.spec.name, &truncate_chars(&problem, PROBLEM_CHARS_MAX));
@@ -106,7 +106,7 @@ impl McpTool {
             CallFailure::Lost(why) => {
                 self.server.request_check();
                 ToolError::lost(format!(
-                    "the connection to the MCP server `{server}` broke before it had answered: {why}"
+                    "the connection to the MCP server `{server}` failed before it replied: {why}"
                 ))
             }
             CallFailure::Cancelled => ToolError::new("stopped"),
@@ -115,7 +115,7 @@ impl McpTool {
                 ToolError::TimedOut { limit }
             }
             CallFailure::Disconnected => ToolError::lost(format!(
-                "the connection to the MCP server `{server}` ended before it had answered"
+                "the connection to the MCP server `{server}` closed before it replied"
             )),
         }
     }

@@ -92,7 +92,7 @@ impl StderrTail {
         let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (front, back) = buffer.as_slices();
         let tail = String::from_utf8_lossy(&[front, back].concat()).trim().to_owned();
-        if tail.is_empty() { what.to_owned() } else { format!("{what}. It said:\n{tail}") }
+        if tail.is_empty() { what.to_owned() } else { format!("{what}. Its output:\n{tail}") }
     }
 }
 
@@ -167,7 +167,7 @@ async fn start_process(
         Err(failure) => {
             let exit = child.end().await;
             let message = if has_ended {
-                child.stderr_tail.annotate(&format!("the program {exit} before it had shaken hands"))
+                child.stderr_tail.annotate(&format!("the program {exit} before completing the MCP handshake"))
             } else {
                 child.stderr_tail.annotate(&failure.message)
             };
@@ -224,7 +224,7 @@ fn check_handshake(
             let message = format!("it has not shaken hands in {} ms", settings.start_timeout_ms);
             return Err(ConnectFailure::new(
                 message,
-                "Is it an MCP server? Raise `start_timeout_ms` if it is only slow.",
+                "Check that it is an MCP server. Raise `start_timeout_ms` if it starts slowly.",
             ));
         }
     };
@@ -232,11 +232,12 @@ fn check_handshake(
     let cause = cause_of(&error);
     let remedy = match cause {
         cause if cause.is_authorization_required() => {
-            "It wants a key: headers = { Authorization = \"$NAME_OF_A_VARIABLE\" }, with `Bearer …` in the variable."
+            "It requires a key: set headers = { Authorization = \"$NAME_OF_A_VARIABLE\" }, with `Bearer …` in \
+             the variable."
         }
         ClientInitializeError::NoCompatibleProtocolVersion { .. } => REVISION_REMEDY,
         ClientInitializeError::JsonRpcError(error) if names_revisions(error) => REVISION_REMEDY,
-        _ => "Is it an MCP server, and does it run?",
+        _ => "Check that it is an MCP server and that it is running.",
     };
     let excerpt = |text: &str, chars_max: usize| {
         // Before anything of it is shortened: half a key would not be recognized.
@@ -282,7 +283,7 @@ fn handshake_problem(error: &ClientInitializeError) -> String {
         }
         ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
             let known: Vec<_> = server_supported.iter().map(ProtocolVersion::as_str).collect();
-            format!("it speaks no revision of the protocol that is known here, but {}", known.join(", "))
+            format!("unsupported protocol version: {}", known.join(", "))
         }
         error => error_chain(error),
     }
@@ -345,7 +346,7 @@ impl McpConnection {
     pub(crate) async fn close(&mut self) -> String {
         self.session.close(CLOSE_WAIT).await;
         match &mut self.child {
-            None => "the connection ended".to_owned(),
+            None => "the connection closed".to_owned(),
             Some(child) => {
                 let exit = child.end().await;
                 child.stderr_tail.annotate(&format!("the program {exit}"))
@@ -368,12 +369,12 @@ impl ServerProcess {
         }
         match exit {
             Ok(exit) => match (exit.code, exit.signal) {
-                (Some(code), _) => format!("ended with exit code {code}"),
-                (None, Some(signal)) => format!("was ended by signal {signal}"),
+                (Some(code), _) => format!("exited with code {code}"),
+                (None, Some(signal)) => format!("was killed by signal {signal}"),
                 (None, None) => "ended".to_owned(),
             },
             Err(error) if error.kind() == std::io::ErrorKind::TimedOut => format!("was stopped: {error}"),
-            Err(error) => format!("ended, and how is not known ({error})"),
+            Err(error) => format!("ended with unknown status ({error})"),
         }
     }
 }

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use throughline_wire::{Media, ToolOutput};
 
 /// Text for the model if all of an answer was meant for the user.
-const USER_ONLY_TEXT: &str = "The answer is for the user, who has seen it.";
+const USER_ONLY_TEXT: &str = "The result is addressed to the user, who has seen it.";
 /// Text for the model if the rest of it was a picture or a sound.
 const MEDIA_ONLY_TEXT: &str =
-    "The answer is the picture or sound; the rest of it is for the user, who has seen it.";
+    "The result is the image or audio; its other content is addressed to the user, who has seen it.";
 
 /// Output of a finished call, or the error that the tool reports.
 pub(crate) fn output_from_result(result: CallToolResult) -> Result<ToolOutput, ToolError> {
@@ -25,7 +25,7 @@ pub(crate) fn output_from_result(result: CallToolResult) -> Result<ToolOutput, T
         return Ok(output);
     }
     let message = match output.text.trim() {
-        "" => "the tool says that it failed, and not why".to_owned(),
+        "" => "the tool reported a failure without a reason".to_owned(),
         text => text.to_owned(),
     };
     let partial = ToolOutput { text: String::new(), size: 0, ..output };
@@ -79,7 +79,7 @@ impl OutputBuilder {
             // The enum may grow with the protocol.
             other => match serde_json::to_value(other) {
                 Ok(value) => self.texts.push(value.to_string()),
-                Err(_) => self.texts.push("[a part of a kind that is not known]".to_owned()),
+                Err(_) => self.texts.push("[content of an unknown kind]".to_owned()),
             },
         }
     }
@@ -90,8 +90,7 @@ impl OutputBuilder {
         if is_for_the_user(annotations) {
             self.for_user.push(json!({"type": "media", "media_type": media_type, "bytes": bytes}));
         } else if !is_image_or_audio(&media_type) {
-            self.texts
-                .push(format!("[{media_type} of {bytes} bytes, which is neither a picture nor a sound]"));
+            self.texts.push(format!("[{media_type} of {bytes} bytes, which is neither an image nor audio]"));
         } else if let Some(data) = base64_of(data) {
             self.media.push(Media::new(media_type, data));
         } else {
@@ -134,7 +133,7 @@ impl OutputBuilder {
                     self.media.push(Media::new(kind, data));
                 }
             }
-            _ => self.texts.push("[a resource of a kind that is not known]".to_owned()),
+            _ => self.texts.push("[a resource of an unknown kind]".to_owned()),
         }
     }
 
@@ -340,7 +339,7 @@ mod tests {
             failed(json!({"isError": true, "content": [{"type": "text", "text": "outside of the root"}]}));
         assert_eq!(error, ToolError::new("outside of the root"));
         let error = failed(json!({"isError": true, "content": []}));
-        assert_eq!(error.to_string(), "the tool says that it failed, and not why");
+        assert_eq!(error.to_string(), "the tool reported a failure without a reason");
         let error = failed(json!({"isError": true, "content": [], "structuredContent": {"code": 7}}));
         assert!(error.to_string().contains("{\"code\":7}"), "{error}");
     }

@@ -39,12 +39,14 @@ pub(crate) fn parse_definition(
     let json = serde_json::to_vec(&offered).map_err(|error| format!("its definition: {error}"))?;
     if depth(&json) > DEFINITION_DEPTH_MAX {
         return Err(format!(
-            "its definition nests deeper than {DEFINITION_DEPTH_MAX} levels, which is the limit"
+            "its definition is nested deeper than the limit of {DEFINITION_DEPTH_MAX} levels"
         ));
     }
     let size = json.len();
     if size > DEFINITION_BYTES_MAX {
-        return Err(format!("its definition has {size} bytes, and {DEFINITION_BYTES_MAX} is the limit"));
+        return Err(format!(
+            "its definition has {size} bytes, more than the limit of {DEFINITION_BYTES_MAX}"
+        ));
     }
     let hints = offered.annotations;
     let effect = effect_from_hints(settings.trusted, hints.as_ref());
@@ -211,7 +213,7 @@ mod tests {
             parse_definition("files", &McpServer::default(), offered(tool))
         };
         assert!(with(DEFINITION_BYTES_MAX - 200).is_ok());
-        assert!(with(DEFINITION_BYTES_MAX).unwrap_err().contains("is the limit"));
+        assert!(with(DEFINITION_BYTES_MAX).unwrap_err().contains("the limit of"));
     }
 
     #[test]
@@ -228,6 +230,6 @@ mod tests {
         };
         assert!(with(DEFINITION_DEPTH_MAX).is_ok());
         let refused = with(DEFINITION_DEPTH_MAX + 1).unwrap_err();
-        assert_eq!(refused, "its definition nests deeper than 64 levels, which is the limit");
+        assert_eq!(refused, "its definition is nested deeper than the limit of 64 levels");
     }
 }

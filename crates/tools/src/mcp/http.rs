@@ -83,7 +83,7 @@ fn same_origin_only(attempt: redirect::Attempt<'_>) -> redirect::Action {
         return attempt.stop();
     }
     if attempt.previous().len() > REDIRECTS_MAX {
-        return attempt.error("it redirects too often");
+        return attempt.error("too many redirects");
     }
     attempt.follow()
 }
@@ -174,7 +174,7 @@ impl LenientClient {
             }
             StreamError::UnexpectedContentType(None) => "its answer is neither JSON nor events".to_owned(),
             StreamError::ResponseBodyTooLarge { max_size } => {
-                format!("the reply has more than {max_size} bytes, which is the limit")
+                format!("the reply exceeds the limit of {max_size} bytes")
             }
             _ => return Err(error),
         };

@@ -75,7 +75,7 @@ pub(crate) async fn list_tools(
             Err(CallFailure::Refused { message: why, .. } | CallFailure::Protocol(why))
                 if pages.pages > 0 =>
             {
-                pages.problems.push((None, format!("its list of tools breaks off: {why}")));
+                pages.problems.push((None, format!("its list of tools is incomplete: {why}")));
                 break;
             }
             Err(failure) => return Err(failure),
@@ -123,7 +123,7 @@ impl ToolPages {
             self.offered.truncate(TOOLS_MAX);
             format!("it lists more than {TOOLS_MAX} tools or {PAGES_MAX} pages; the rest is left out")
         } else if next.as_ref().is_some_and(|next| !self.cursors.insert(next.clone())) {
-            "its list of tools comes back to a cursor that it gave before, and is read to there".to_owned()
+            "its list of tools repeats a cursor; reading stopped there".to_owned()
         } else if next.is_some() && brings_nothing {
             "its list of tools repeats itself, and is read to there".to_owned()
         } else if copies > 0 {
@@ -239,10 +239,10 @@ mod tests {
         let (ab, cursor) = (&["a", "b"][..], Some("p1"));
         check(&[(&["a"], cursor), (&["b"], None)], 2, &["a", "b"], None);
         check(&[(&["a"], Some("")), (&["b"], None)], 2, &["a", "b"], None);
-        check(&[(ab, cursor), (ab, cursor), (ab, cursor)], 2, ab, Some("a cursor that it gave before"));
+        check(&[(ab, cursor), (ab, cursor), (ab, cursor)], 2, ab, Some("repeats a cursor"));
         let circle: &[(&[&str], _)] =
             &[(&["a"], cursor), (&["b"], Some("p2")), (&["a"], cursor), (&["b"], None)];
-        check(circle, 3, ab, Some("a cursor that it gave before"));
+        check(circle, 3, ab, Some("repeats a cursor"));
         check(&[(ab, cursor), (ab, Some("p2")), (ab, Some("p3"))], 2, ab, Some("repeats itself"));
         check(&[(ab, cursor), (&["b", "c", "a"], None)], 2, &["a", "b", "c"], Some("listed before (2)"));
         check(&[(&[], cursor), (&[], Some("p2")), (ab, None)], 3, ab, None);

@@ -166,7 +166,7 @@ async fn read_body(response: Response, size_max: usize) -> Result<Vec<u8>, Strea
 fn events(response: Response, id: i64) -> SseEvents {
     let is_too_long = Arc::new(AtomicBool::new(false));
     let bounded = bounded(response.bytes_stream(), is_too_long.clone());
-    let problem = format!("the reply has more than {MESSAGE_BYTES_MAX} bytes, which is the limit");
+    let problem = format!("the reply exceeds the limit of {MESSAGE_BYTES_MAX} bytes");
     let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": UNREADABLE_REPLY, "message": problem}});
     let end = stream::iter([Sse::default().data(error.to_string())])
         .filter(move |_| std::future::ready(is_too_long.load(Ordering::Relaxed)))

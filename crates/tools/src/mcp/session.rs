@@ -175,7 +175,7 @@ impl McpSession {
                 }
                 Ok(ServerResult::CreateTaskResult(_)) => {
                     return Err(CallFailure::Protocol(
-                        "it made a task of the call, which was not asked for".to_owned(),
+                        "it turned the call into a task, which was not requested".to_owned(),
                     ));
                 }
                 Ok(_) => {
@@ -187,7 +187,7 @@ impl McpSession {
                     for address in addresses {
                         let answer = self.routes.ask(context, address).await;
                         if answer.action != ElicitationAction::Accept {
-                            let message = "it wants an address to be visited first, and that was declined";
+                            let message = "it requires visiting a URL first, which was declined";
                             return Err(CallFailure::Refused {
                                 code: URL_ELICITATION_REQUIRED,
                                 message: message.to_owned(),
@@ -199,7 +199,7 @@ impl McpSession {
             }
         }
         Err(CallFailure::Unfinished(format!(
-            "it asked for input {INPUT_ROUNDS_MAX} times and gave no answer"
+            "it requested input {INPUT_ROUNDS_MAX} times without returning a result"
         )))
     }
 
@@ -275,7 +275,7 @@ impl McpSession {
         let mut responses = InputResponses::new();
         for (key, request) in requests {
             let InputRequest::Elicitation(request) = request else {
-                let message = "it asks for what was not offered to it: only questions to a person are";
+                let message = "it uses a capability that was not offered; only elicitation is";
                 return Err(CallFailure::Unfinished(message.to_owned()));
             };
             let answer = tokio::select! {
@@ -316,9 +316,7 @@ impl OpenRequest {
     async fn answer(&mut self) -> Result<ServerResult, CallFailure> {
         self.raw_answer().await.map_err(|unanswered| match unanswered {
             RoundFailure::Failed(end) => end,
-            RoundFailure::VisitUrls(_) => {
-                CallFailure::Unfinished("it wants an address to be visited".to_owned())
-            }
+            RoundFailure::VisitUrls(_) => CallFailure::Unfinished("it requires visiting a URL".to_owned()),
         })
     }
 
@@ -331,10 +329,10 @@ impl OpenRequest {
             Ok(Err(ServiceError::McpError(error))) if error.code.0 == URL_ELICITATION_REQUIRED => {
                 match elicitation_urls(error.data) {
                     Some(addresses) => Err(RoundFailure::VisitUrls(addresses)),
-                    None => Err(CallFailure::Unfinished(
-                        "it wants addresses to be visited and names none".to_owned(),
-                    )
-                    .into()),
+                    None => {
+                        Err(CallFailure::Unfinished("it requires visiting URLs but lists none".to_owned())
+                            .into())
+                    }
                 }
             }
             Ok(Err(error)) => Err(from_service_error(error).into()),
@@ -356,7 +354,7 @@ impl Drop for OpenRequest {
         let (Some(handle), Ok(runtime)) = (self.handle.take(), tokio::runtime::Handle::try_current()) else {
             return;
         };
-        let reason = Some("nobody waits for it any more".to_owned());
+        let reason = Some("the caller is no longer waiting".to_owned());
         let notice =
             CancelledNotification::new(CancelledNotificationParam::new(Some(handle.id.clone()), reason));
         runtime.spawn(async move {
@@ -374,7 +372,7 @@ fn elicitation_urls(data: Option<Value>) -> Option<Vec<ElicitRequestParams>> {
 /// Error of handing a request to the connection's task. It comes only from a task that has ended: nothing has left.
 fn from_queue_error(error: ServiceError) -> CallFailure {
     match error {
-        ServiceError::TransportClosed => CallFailure::NotSent("the connection has ended".to_owned()),
+        ServiceError::TransportClosed => CallFailure::NotSent("the connection has closed".to_owned()),
         other => CallFailure::NotSent(other.to_string()),
     }
 }

@@ -170,7 +170,7 @@ impl McpServer {
                 ));
             }
         } else if !self.headers.is_empty() {
-            let help = "a program takes secrets by `env = { NAME = \"$NAME\" }`";
+            let help = "pass secrets to a program with `env = { NAME = \"$NAME\" }`";
             return Err(invalid(
                 "headers",
                 "`headers` are for a `url`, and this is a program".to_owned(),
@@ -191,8 +191,8 @@ impl McpServer {
             }
         }
         if self.tools.as_ref().is_some_and(Vec::is_empty) {
-            let help = "leave it out to take all tools; `enabled = false` switches the server off";
-            return Err(invalid("tools", "`tools = []` takes none".to_owned(), help));
+            let help = "leave it out to use all tools; `enabled = false` disables the server";
+            return Err(invalid("tools", "`tools = []` selects none".to_owned(), help));
         }
         Ok(())
     }
@@ -213,7 +213,7 @@ impl McpServer {
             )),
             ([program, ..], None) if program.trim().is_empty() => Err(invalid(
                 Some("command"),
-                format!("the MCP server `{name}`: the first of `command` is the program, and it is empty"),
+                format!("the MCP server `{name}`: the program, the first item of `command`, is empty"),
                 "command = [\"program\", \"argument\"]",
             )),
             ([program, arguments @ ..], None) => Ok(McpEndpoint::Program { program, arguments }),
@@ -232,8 +232,8 @@ impl McpServer {
                 }
                 _ => Err(invalid(
                     Some("url"),
-                    format!("the MCP server `{name}`: `{url}` is not a URL that can be asked"),
-                    "an address that begins with https:// or http://",
+                    format!("the MCP server `{name}`: `{url}` is not a supported URL"),
+                    "use an address that begins with https:// or http://",
                 )),
             },
         }
@@ -304,7 +304,7 @@ fn check_name(name: &str) -> Result<(), McpSettingError> {
     Err(McpSettingError {
         key: None,
         message: format!("`{name}` cannot be the name of an MCP server"),
-        help: "letters, digits, `_` and `-`, at most 64: it stands in front of the names of its tools"
+        help: "use letters, digits, `_` and `-`, at most 64: it is the prefix of the names of its tools"
             .to_owned(),
     })
 }
@@ -337,9 +337,9 @@ mod tests {
         let table = [
             (of(|_| {}, McpServer::default()), None, "neither `command` nor `url`"),
             (of(|server| server.url = Some("https://a/".into()), program()), Some("url"), "both"),
-            (of(|server| server.command = vec![" ".into()], program()), Some("command"), "it is empty"),
-            (url("files.example.com"), Some("url"), "is not a URL that can be asked"),
-            (url("file:///etc/passwd"), Some("url"), "is not a URL that can be asked"),
+            (of(|server| server.command = vec![" ".into()], program()), Some("command"), "is empty"),
+            (url("files.example.com"), Some("url"), "is not a supported URL"),
+            (url("file:///etc/passwd"), Some("url"), "is not a supported URL"),
             (url("https://me:secret@a/"), Some("url"), "do not belong into `url`"),
             (of(|server| server.timeout_ms = 0, program()), Some("timeout_ms"), "of 0"),
             (of(|server| server.start_timeout_ms = 0, program()), Some("start_timeout_ms"), "of 0"),
@@ -370,7 +370,7 @@ mod tests {
                 "`A b`",
             ),
             (of(|server| drop(server.env.insert("A=B".into(), "".into())), program()), Some("env"), "`A=B`"),
-            (of(|server| server.tools = Some(Vec::new()), program()), Some("tools"), "takes none"),
+            (of(|server| server.tools = Some(Vec::new()), program()), Some("tools"), "selects none"),
         ];
         for ((key, message), expected_key, expected) in table {
             assert_eq!(key, expected_key, "{message}");

@@ -169,7 +169,7 @@ impl McpSource {
             secrets: settings.secrets(&spawn_context),
             settings,
             session: watch::Sender::new(None),
-            state: Mutex::new("it is being started".to_owned()),
+            state: Mutex::new("it is starting".to_owned()),
             tool_problems: Mutex::default(),
             problem_reported: Notify::new(),
             check_requested: Notify::new(),
@@ -308,7 +308,7 @@ impl ServerRunner {
             how = connection.wait_closed() => ConnectionEnd::Ended(how),
             () = self.stop.cancelled() => ConnectionEnd::Stopped,
         };
-        self.server.set_session(None, "it has ended and is being started again".to_owned());
+        self.server.set_session(None, "it has exited and is restarting".to_owned());
         let how = connection.close().await;
         match end {
             ConnectionEnd::Ended(reason) if reason.is_empty() => ConnectionEnd::Ended(how),
@@ -343,7 +343,7 @@ impl ServerRunner {
                 Err(end @ (CallFailure::Refused { .. } | CallFailure::Protocol(_))) => {
                     let why = failure_text(&end);
                     let again = format_duration(pause);
-                    let problem = format!("it does not list its tools: {why}; asked again in {again}");
+                    let problem = format!("listing its tools failed: {why}; retrying in {again}");
                     listing.problems = vec![(None, problem)];
                     let again_after = pause;
                     pause = (pause * 2).min(self.limits.restart_after_max);
@@ -396,8 +396,8 @@ impl ServerRunner {
         let comparisons = match self.compare_with_pins(definitions).await {
             Ok(comparisons) => comparisons,
             Err(error) => {
-                let remedy =
-                    "Its tools stay off until their definitions can be compared: mend or remove the file.";
+                let remedy = "Its tools are disabled until their definitions can be compared: repair or remove \
+                 the file.";
                 faults.push(self.server.source_fault(None, error.to_string(), Some(remedy.to_owned())));
                 self.reporter.set_state(Vec::new(), faults);
                 self.first_report.notify_one();
@@ -412,7 +412,7 @@ impl ServerRunner {
                 }
                 PinComparison::Changed(changed) => {
                     let name = definition.spec.name.clone();
-                    let message = "its definition is not the one that was agreed to, so it is switched off";
+                    let message = "its definition differs from the accepted one, so it is disabled";
                     let remedy = format!(
                         "Read the difference with `throughline tools changes`, then `throughline tools approve {}`.",
                         changed.name
@@ -447,7 +447,7 @@ impl ServerRunner {
 
     /// Reports that the server could not be started: none of its tools can be called.
     fn report_connect_failure(&self, failure: ConnectFailure, pause: Duration) {
-        let message = format!("{}; tried again in {}", failure.message, format_duration(pause));
+        let message = format!("{}; retrying in {}", failure.message, format_duration(pause));
         self.server.set_session(None, failure.message);
         self.reporter.set_state(Vec::new(), vec![self.server.source_fault(None, message, failure.remedy)]);
     }
@@ -469,7 +469,7 @@ fn failure_text(end: &CallFailure) -> String {
         | CallFailure::NotSent(what)
         | CallFailure::HttpStatus(what)
         | CallFailure::Lost(what) => what.clone(),
-        CallFailure::Disconnected => "the connection ended".to_owned(),
+        CallFailure::Disconnected => "the connection closed".to_owned(),
         CallFailure::TimedOut(limit) => format!("no answer in {}", format_duration(*limit)),
         CallFailure::Cancelled => "stopped".to_owned(),
     }

@@ -86,7 +86,8 @@ async fn read_lines(
             let messages = match std::mem::take(&mut line) {
                 LineBuffer::Complete(message) => reader.read(&message, &MessageOrigin::Pipe),
                 LineBuffer::TooLong { head, tail, size } => {
-                    let problem = format!("the reply has {size} bytes, and {MESSAGE_BYTES_MAX} is the limit");
+                    let problem =
+                        format!("the reply has {size} bytes, more than the limit of {MESSAGE_BYTES_MAX}");
                     reader.too_long((&head, &tail), &problem, &MessageOrigin::Pipe)
                 }
             };
@@ -188,7 +189,7 @@ mod tests {
             let mut output = long_reply(front, end);
             let size = output.len();
             output.extend_from_slice(b"{\"id\":1,\"result\":{}}\n");
-            let error = format!("the reply has {size} bytes, and {MESSAGE_BYTES_MAX} is the limit");
+            let error = format!("the reply has {size} bytes, more than the limit of {MESSAGE_BYTES_MAX}");
             let mut expected: Vec<(i64, &str)> = id.map(|id| (id, error.as_str())).into_iter().collect();
             expected.push((1, ""));
             check(&[1, 3, 7, 12], output, &expected).await;

@@ -96,7 +96,7 @@ impl ProgramSpec {
         let private = tempfile::Builder::new()
             .prefix("throughline-")
             .tempdir()
-            .map_err(failed("a folder for the program cannot be made"))?;
+            .map_err(failed("cannot create a folder for the program"))?;
         let mark = new_mark();
         let group = self.control_groups.as_ref().map(|groups| groups.program_group(&mark));
         let (mut command, supervision) = self
@@ -317,7 +317,7 @@ impl ChildProcess {
 }
 
 fn still_running_error() -> io::Error {
-    let what = "not everything that it started has ended yet; what is left goes on being killed";
+    let what = "some of its processes are still running and are being killed";
     io::Error::new(io::ErrorKind::TimedOut, what)
 }
 

@@ -66,7 +66,7 @@ pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
     let _ = set_no_new_privs(true);
     let Some((path, rest)) = program.split_first() else { return exit_failed("no program") };
     let is_required =
-        |why: &str| exit_failed(format_args!("the sandbox is required and cannot be had: {why}"));
+        |why: &str| exit_failed(format_args!("the sandbox is required but not available: {why}"));
     let mode = request.sandbox.mode;
     if mode != SandboxMode::Off {
         drop_capabilities();
@@ -76,7 +76,7 @@ pub(super) fn become_program(arguments: &[OsString]) -> ExitCode {
         }
     }
     if let Some(Err(error)) = request.user.as_ref().map(become_user) {
-        return exit_failed(format_args!("it cannot become the user that it is to run as: {error}"));
+        return exit_failed(format_args!("cannot switch to the user in `run_as`: {error}"));
     }
     // A change of user clears this setting. The supervisor has one thread, so that its end and that of the
     // thread are the same.

@@ -56,13 +56,13 @@ impl ControlGroups {
     pub fn inspect(folder: &Path) -> Result<Self, String> {
         let shown = folder.display();
         if !folder.join("cgroup.events").exists() {
-            return Err(format!("{shown} is the system's own group, and none was delegated"));
+            return Err(format!("{shown} is the root control group, and none was delegated"));
         }
         let members = folder.join("cgroup.procs");
         let text = fs::read_to_string(&members).map_err(|error| format!("{shown}: {error}"))?;
         let own_pid = std::process::id().to_string();
         if text.lines().any(|pid| pid != own_pid) {
-            return Err(format!("other programs run in {shown}, too: it was not delegated to this one"));
+            return Err(format!("other programs run in {shown}: it is not delegated to this one"));
         }
         fs::OpenOptions::new()
             .write(true)
@@ -280,7 +280,7 @@ mod tests {
 
         let root = tempfile::tempdir().unwrap();
         let why = ControlGroups::claim(root.path()).unwrap_err();
-        assert!(why.contains("the system's own group"), "{why}");
+        assert!(why.contains("the root control group"), "{why}");
     }
 
     #[test]

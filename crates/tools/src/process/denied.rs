@@ -29,7 +29,7 @@ pub(crate) fn sandbox_remedy(text: &str, program: &ProgramSpec, section: &str) -
             path.display()
         )),
         None => Some(format!(
-            "The sandbox lets it write only its own folder and the paths in `sandbox.write` of {section}."
+            "The sandbox allows writing only to its own folder and to the paths in `sandbox.write` of {section}."
         )),
     }
 }

@@ -88,7 +88,7 @@ pub fn helper_main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             Some((verb, rest)) if verb == "supervise" => super::supervise::supervise(rest),
             Some((verb, rest)) if verb == "become" => super::confine::become_program(rest),
             Some((verb, [])) if verb == "probe" => super::confine::probe(),
-            _ => exit_failed("this is the helper of Throughline's tools; it is not for people"),
+            _ => exit_failed("this is an internal helper of Throughline's tools; do not run it directly"),
         }
     }
     #[cfg(not(all(target_os = "linux", feature = "process")))]

@@ -85,7 +85,7 @@ impl SpawnContext {
     /// The obstacle.
     pub async fn check_sandbox(&self) -> Result<(), String> {
         let Some(helper) = &self.helper else {
-            return Err("this program has no helper that could confine others".to_owned());
+            return Err("this program has no sandbox helper".to_owned());
         };
         match helper.probe().await?.sandbox {
             SandboxStatus::Landlock { .. } => Ok(()),

@@ -64,8 +64,7 @@ const PIPES_WAIT: Duration = Duration::from_secs(1);
 /// s).
 const NOTICE_AFTER: f64 = 0.8;
 /// Sentence that the result of a stopped call must include.
-const STILL_ENDING_TEXT: &str =
-    "\n[not everything that this program started has ended yet; it goes on being killed]\n";
+const STILL_ENDING_TEXT: &str = "\n[some processes of this program are still running and are being killed]\n";
 
 /// Runs the program once. When the context is cancelled, the program is stopped, and its output so far is
 /// reported.
@@ -150,7 +149,7 @@ pub(crate) async fn run_program(
         Err(error) => {
             let name = program_name(program);
             let lost =
-                ToolError::lost(format!("{name} was started, and how it ended cannot be found out: {error}"));
+                ToolError::lost(format!("{name} was started, but its exit status is unknown: {error}"));
             Err(match partial_output(&captured, secrets) {
                 Some(partial) => lost.with_partial(partial),
                 None => lost,
@@ -210,11 +209,11 @@ pub(crate) fn failure_text(program: &ProgramSpec, output: &ProgramOutput) -> Opt
     let name = program_name(program);
     let how = match output.exit {
         ChildExit { code: Some(0), .. } => return None,
-        ChildExit { code: Some(code), .. } => format!("{name} ended with exit code {code}"),
+        ChildExit { code: Some(code), .. } => format!("{name} exited with code {code}"),
         ChildExit { signal: Some(signal), .. } => {
-            format!("{name} was ended by signal {signal}{}", signal_name(signal))
+            format!("{name} was killed by signal {signal}{}", signal_name(signal))
         }
-        ChildExit { code: None, signal: None } => format!("{name} ended, and nobody knows how"),
+        ChildExit { code: None, signal: None } => format!("{name} ended, exit status unknown"),
     };
     Some(if output.stderr.is_empty() { how } else { format!("{how}: {}", output.stderr) })
 }

@@ -102,7 +102,7 @@ impl RunAsUser {
             }
             // A number needs no line. Its group is the one of the same number, as with `useradd`.
             (None, Some(uid)) => Ok(Self { uid, gid: gid.unwrap_or(uid), groups: Vec::new(), home: None }),
-            (None, None) => Err("there is no such user in /etc/passwd; a number works, too".to_owned()),
+            (None, None) => Err("unknown user in /etc/passwd; a numeric id also works".to_owned()),
         }
     }
 }
@@ -142,6 +142,6 @@ mod tests {
             assert_eq!(RunAsUser::lookup(name, passwd, group).ok(), expected, "{name}");
         }
         let why = RunAsUser::lookup("tolos", passwd, group).unwrap_err();
-        assert_eq!(why, "there is no such user in /etc/passwd; a number works, too");
+        assert_eq!(why, "unknown user in /etc/passwd; a numeric id also works");
     }
 }

@@ -67,7 +67,7 @@ impl SandboxSettings {
             if full.exists() {
                 Ok(full)
             } else {
-                Err(format!("the sandbox names {}, which does not exist", full.display()))
+                Err(format!("`sandbox` contains {}, which does not exist", full.display()))
             }
         };
         let all = |paths: &[PathBuf]| paths.iter().map(full).collect::<Result<Vec<_>, _>>();

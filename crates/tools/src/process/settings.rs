@@ -50,7 +50,7 @@ impl ProgramSettings {
         let mut overrides = BTreeMap::new();
         for (name, text) in &self.env {
             let value = spawn_context.resolve_value(text).map_err(|message| {
-                ToolSettingError::new(format!("env.{name}: {message}"), "Set it, or take it out of `env`.")
+                ToolSettingError::new(format!("env.{name}: {message}"), "Set it, or remove it from `env`.")
             })?;
             overrides.insert(name.clone(), value);
         }
@@ -59,7 +59,7 @@ impl ProgramSettings {
         spec.sandbox = self
             .sandbox
             .resolve(&spawn_context.folder, spawn_context.home())
-            .map_err(|message| ToolSettingError::new(message, "Make it, or take it out of `sandbox`."))?;
+            .map_err(|message| ToolSettingError::new(message, "Create it, or remove it from `sandbox`."))?;
         Ok((spec, SecretSet::new(self.secret_values(spawn_context))))
     }
 

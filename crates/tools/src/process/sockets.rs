@@ -22,7 +22,7 @@ const X32: i64 = 0x4000_0000;
 /// The obstacle.
 pub(super) fn deny_sockets() -> Result<(), String> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)
-        .map_err(|_| format!("seccomp is not known for {}", std::env::consts::ARCH))?;
+        .map_err(|_| format!("seccomp is not supported on {}", std::env::consts::ARCH))?;
     let rules: BTreeMap<i64, _> = DENIED_SYSCALLS.into_iter().map(|call| (call, Vec::new())).collect();
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, SeccompAction::Errno(EACCES), architecture);
     let program: Result<BpfProgram, _> = filter.and_then(TryInto::try_into);

@@ -66,7 +66,7 @@ pub(super) fn supervise(arguments: &[OsString]) -> ExitCode {
     // Fails if we lead a group already, which does no harm.
     let _ = setsid();
     if let Err(error) = set_child_subreaper(Some(getpid())) {
-        return exit_failed(format_args!("descendants cannot be kept: {error}"));
+        return exit_failed(format_args!("cannot adopt descendant processes: {error}"));
     }
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -81,11 +81,12 @@ pub(super) fn supervise(arguments: &[OsString]) -> ExitCode {
 /// Preparations that only the supervisor may make, before there is a program.
 fn prepare(request: &SuperviseRequest) -> Result<(), String> {
     if let Some(user) = &request.user {
-        chown(&request.private, Some(user.uid), Some(user.gid))
-            .map_err(|error| format!("the program's folder cannot be given to user {}: {error}", user.uid))?;
+        chown(&request.private, Some(user.uid), Some(user.gid)).map_err(|error| {
+            format!("cannot change the owner of the program's folder to user {}: {error}", user.uid)
+        })?;
     }
     let made = request.group.as_ref().map_or(Ok(()), |group| group.create(&request.limits));
-    made.map_err(|error| format!("the program's control group cannot be made: {error}"))
+    made.map_err(|error| format!("cannot create the program's control group: {error}"))
 }
 
 /// Starts the child and returns when none of its processes is left.
@@ -164,11 +165,9 @@ async fn run_child(request: &SuperviseRequest, program: &[OsString]) -> ExitCode
     }
     if is_exceeded {
         let most = request.limits.processes_max;
-        return exit_failed(format_args!(
-            "the program ran more than {most} processes at once (processes_max)"
-        ));
+        return exit_failed(format_args!("the program exceeded {most} processes (processes_max)"));
     }
-    exit_code.map_or_else(|| exit_failed("how the program ended is not known"), ExitCode::from)
+    exit_code.map_or_else(|| exit_failed("the program's exit status is unknown"), ExitCode::from)
 }
 
 /// Kills all descendants, in any time that takes: none is left when this process has no child any more, since
@@ -201,7 +200,7 @@ fn report_exhausted_limits(group: &ProgramGroup, limits: &ProcessLimits) {
     }
     if group.ran_out_of_processes() {
         let most = limits.processes_max;
-        eprintln!("throughline: it wanted more than {most} processes and threads at once (processes_max)");
+        eprintln!("throughline: exceeded {most} processes and threads (processes_max)");
     }
 }
 

@@ -104,7 +104,7 @@ fn expectation(error: &ValidationError<'_>) -> String {
         K::FalseSchema => "must not be there".to_owned(),
         K::AnyOf { context } | K::OneOfNotValid { context } => {
             format!(
-                "fits none of the {} alternatives ({}), got {got}",
+                "matches none of the {} alternatives ({}), got {got}",
                 context.len(),
                 alternatives(error, context)
             )

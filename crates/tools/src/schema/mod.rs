@@ -314,7 +314,7 @@ mod tests {
             (json!({"city": "x", "tags": ["a", "a"]}), "/tags: expected items that are all different"),
             (
                 json!({"city": "x", "at": 5}),
-                "/at: fits none of the 2 alternatives (expected string; expected null), got 5",
+                "/at: matches none of the 2 alternatives (expected string; expected null), got 5",
             ),
             (json!({"city": "x", "where": {}}), "/where/a~1b: missing, expected number"),
             (json!({"city": "x", "where": {"a/b": 0}}), "/where/a~1b: expected more than 0, got 0"),

@@ -382,7 +382,7 @@ impl<'d> Check<'d> {
                 let wanted = alternatives(&results, path);
                 let got = describe_value(value);
                 let count = schemas.len();
-                self.report(path, format!("fits none of the {count} alternatives ({wanted}), got {got}"))?;
+                self.report(path, format!("matches none of the {count} alternatives ({wanted}), got {got}"))?;
             } else if keyword == "oneOf" && fitting > 1 {
                 self.report(path, format!("fits more than one alternative, got {}", describe_value(value)))?;
             }

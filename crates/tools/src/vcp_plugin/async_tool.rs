@@ -40,7 +40,7 @@ impl Tool for AsyncPluginTool {
     async fn call(&self, arguments: &CallArguments, context: ToolContext) -> Result<ToolOutput, ToolError> {
         let Ok(permit) = self.background.clone().try_acquire_owned() else {
             return Err(ToolError::new(format!(
-                "{BACKGROUND_MAX} tasks of plugins are going on, which is the limit; try again when one has ended"
+                "the limit of {BACKGROUND_MAX} running plugin tasks is reached; try again after one has ended"
             )));
         };
         let plugin = self.command.plugin.clone();
@@ -172,16 +172,16 @@ async fn work_on(mut running: ChildProcess, deadline: Instant) {
 /// Failure of a program that did not exit normally, with its cause.
 fn explain_exit(why: String, exit: Result<std::io::Result<ChildExit>, Elapsed>) -> String {
     match exit {
-        Ok(Ok(ChildExit { signal: Some(signal), .. })) => format!("it was ended by signal {signal}: {why}"),
-        Ok(_) => format!("how it ended cannot be found out: {why}"),
-        Err(_) => format!("it had not ended within its time and was stopped: {why}"),
+        Ok(Ok(ChildExit { signal: Some(signal), .. })) => format!("it was killed by signal {signal}: {why}"),
+        Ok(_) => format!("its exit status is unknown: {why}"),
+        Err(_) => format!("it exceeded its time limit and was stopped: {why}"),
     }
 }
 
 fn no_answer(plugin: &VcpPlugin, stdout: &[u8], stderr: &[u8]) -> Result<Value, String> {
     let why = match reply::parse_reply(stdout) {
         Err(why) => why,
-        Ok(_) => "it ended without an answer".to_owned(),
+        Ok(_) => "it ended without a result".to_owned(),
     };
     let complaints = String::from_utf8_lossy(stderr);
     let complaints = plugin.secrets.redact(complaints.trim());

@@ -68,7 +68,7 @@ impl<'a> PluginLoader<'a> {
                 if taken.contains(&manifest.name) {
                     let message =
                         format!("there are two plugins named {}; this one is left out", manifest.name);
-                    return Err(ToolSettingError::new(message, "Take one of them out of the folders."));
+                    return Err(ToolSettingError::new(message, "Remove one of them from the folders."));
                 }
                 self.load_plugin(&manifest, &folder)?;
                 taken.insert(manifest.name);
@@ -137,10 +137,10 @@ impl<'a> PluginLoader<'a> {
         }
         if manifest.requires_context_bridge {
             let message = format!(
-                "{} works on the memory of RAGDiaryPlugin, which is a part of the VCP server",
+                "{} uses the memory of RAGDiaryPlugin, which is part of the VCP server",
                 manifest.name
             );
-            return Err(ToolSettingError::new(message, "Take it out of `preprocessors`."));
+            return Err(ToolSettingError::new(message, "Remove it from `preprocessors`."));
         }
         let plugin = VcpPlugin::new(manifest, folder, self.settings, self.spawn_context)?;
         let config = manifest.config(&plugin.values);
@@ -179,8 +179,7 @@ fn plugin_folders(folder: &Path) -> Result<Vec<PathBuf>, ToolSettingError> {
         .collect();
     plugins.sort();
     if plugins.is_empty() {
-        let message =
-            format!("{}: there is no plugin in it, which would have a {MANIFEST_FILE}", folder.display());
+        let message = format!("{}: no plugin found (no {MANIFEST_FILE})", folder.display());
         return Err(ToolSettingError::new(
             message,
             "Name the folder of a plugin, or one that holds such folders.",

@@ -97,7 +97,7 @@ impl PluginManifest {
         };
         let size = std::fs::metadata(path).map_err(|error| invalid(error.to_string()))?.len();
         if size > MANIFEST_BYTES_MAX {
-            return Err(invalid(format!("{size} bytes are too many")));
+            return Err(invalid(format!("{size} bytes exceed the limit")));
         }
         let text = std::fs::read_to_string(path).map_err(|error| invalid(error.to_string()))?;
         let manifest: Self = serde_json::from_str(text.trim_start_matches('\u{feff}'))
@@ -121,8 +121,7 @@ impl PluginManifest {
         }
         let understood: Vec<String> =
             protocols.iter().flatten().map(|protocol| format!("\"{protocol}\"")).collect();
-        let message =
-            format!("{} speaks `{}`, which is not understood", self.name, protocol.unwrap_or("none"));
+        let message = format!("{} uses `{}`, which is not supported", self.name, protocol.unwrap_or("none"));
         let remedy = format!(
             "A plugin of the kind `{}` is run with communication.protocol {}.",
             self.plugin_type,
@@ -135,14 +134,14 @@ impl PluginManifest {
         let what = match kind {
             "service" => "whose routes and sockets are parts of the VCP server",
             "hybridservice" => {
-                "which works with the inside of the VCP server: its databases, routes and other plugins"
+                "which uses internals of the VCP server: its databases, routes and other plugins"
             }
-            "" => "which is no kind",
-            _ => "which is not known here",
+            "" => "which is not a kind",
+            _ => "which is unknown",
         };
         let message = format!("{} is of the kind `{kind}`, {what}", self.name);
-        let remedy = "Synchronous, asynchronous and static plugins and message preprocessors are run; leave this one to \
-                      VCP, or take it out of the folders.";
+        let remedy = "Synchronous, asynchronous and static plugins and message preprocessors are supported; \
+         leave this one to VCP, or remove it from the folders.";
         ToolSettingError::new(message, remedy)
     }
 
@@ -197,7 +196,8 @@ impl PluginManifest {
                 (Some(open), c) if c == open => quote = None,
                 (Some('"'), '$' | '`')
                 | (None, '|' | '&' | ';' | '<' | '>' | '$' | '`' | '(' | ')' | '*' | '\n') => {
-                    let message = format!("its entry point `{line}` needs a shell, and there is none");
+                    let message =
+                        format!("its entry point `{line}` requires a shell, which is not supported");
                     return Err(ToolSettingError::new(
                         message,
                         "Put the line into a script and name that: \"sh run.sh\".",
@@ -265,7 +265,7 @@ impl PluginManifest {
             let message = format!("{} has no invocation commands", self.name);
             return Err(ToolSettingError::new(
                 message,
-                "capabilities.invocationCommands lists what can be called.",
+                "List the commands in capabilities.invocationCommands.",
             ));
         }
         let several = invocations.len() > 1;
@@ -306,11 +306,11 @@ mod tests {
             ),
             (
                 "node a.js | tee log",
-                Err("its entry point `node a.js | tee log` needs a shell, and there is none"),
+                Err("its entry point `node a.js | tee log` requires a shell, which is not supported"),
             ),
             (
                 "node \"$HOME/a.js\"",
-                Err("its entry point `node \"$HOME/a.js\"` needs a shell, and there is none"),
+                Err("its entry point `node \"$HOME/a.js\"` requires a shell, which is not supported"),
             ),
             ("", Err("its entry point names no program")),
         ] {

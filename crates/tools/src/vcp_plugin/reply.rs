@@ -23,7 +23,7 @@ pub(super) fn read_answer(mut answer: Value) -> Result<Result<Value, String>, St
         Some("error") => {
             let error_value =
                 [answer["error"].take(), answer["result"].take()].into_iter().find(|value| !value.is_null());
-            Ok(Err(error_value.map_or_else(|| "it failed and does not say why".to_owned(), as_text)))
+            Ok(Err(error_value.map_or_else(|| "it failed without a reason".to_owned(), as_text)))
         }
         _ => Err("its answer has no `status` of `success` or `error`".to_owned()),
     }
@@ -95,7 +95,7 @@ mod tests {
             (r#"{"status":"success"}"#, "Ok(Ok(Null))"),
             (r#"{"status":"error","error":"no key"}"#, "Ok(Err(\"no key\"))"),
             (r#"{"status":"error","result":{"a":1}}"#, "Ok(Err(\"{\\\"a\\\":1}\"))"),
-            (r#"{"status":"error"}"#, "Ok(Err(\"it failed and does not say why\"))"),
+            (r#"{"status":"error"}"#, "Ok(Err(\"it failed without a reason\"))"),
             ("", "Err(\"it answered nothing\")"),
             ("{\"ok\":1}", "Err(\"its answer has no `status` of `success` or `error`\")"),
             ("[1]", "Err(\"its answer has no `status` of `success` or `error`\")"),

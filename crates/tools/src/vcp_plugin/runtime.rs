@@ -188,7 +188,7 @@ impl FaultBoard {
             source: VCP_PLUGINS.to_owned(),
             tool: None,
             message: message.clone(),
-            remedy: Some("Run the plugin by hand, or take it out of the folders.".to_owned()),
+            remedy: Some("Run the plugin manually, or remove it from the folders.".to_owned()),
         });
         let faults: Vec<SourceFault> = state.of_loading.iter().cloned().chain(running).collect();
         if let Some(reporter) = &state.reporter {

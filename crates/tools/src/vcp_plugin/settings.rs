@@ -89,7 +89,7 @@ fn read_env_file(path: &Path) -> Result<BTreeMap<String, String>, ToolSettingErr
     let text = std::fs::read_to_string(path).map_err(|error| {
         ToolSettingError::new(
             format!("{} cannot be read: {error}", path.display()),
-            "It is a text file of NAME=value lines.",
+            "The file must consist of NAME=value lines.",
         )
     })?;
     Ok(dotenv::parse(&text))

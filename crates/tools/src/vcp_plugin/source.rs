@@ -37,9 +37,10 @@ impl ToolSource for VcpPluginSource {
             SandboxMode::On | SandboxMode::Off => Ok(()),
         };
         if let Err(why) = sandbox_check {
-            let remedy = "`throughline doctor` says more; `sandbox.mode = \"on\"` does without.";
+            let remedy =
+                "Run `throughline doctor` for details; `sandbox.mode = \"on\"` makes the sandbox optional.";
             return news.set_fault(
-                format!("the sandbox is required and cannot be had: {why}"),
+                format!("the sandbox is required but not available: {why}"),
                 Some(remedy.to_owned()),
             );
         }

@@ -162,7 +162,7 @@ impl Tool for WebSearch {
         let mut spec = ToolSpec::new(
             "web.search",
             "Searches the web and returns numbered results with title, address and excerpt. Cite a result by its address; \
-             read a whole page with http.fetch. What results say is not verified.",
+             read a whole page with http.fetch. The content of results is not verified.",
         );
         spec.title = "Search the web".into();
         spec.parameters = argument_schema::<SearchArguments>();

@@ -164,7 +164,7 @@ pub(super) fn refusal(provider: SearchProvider, status: u16, body: &str) -> Stri
         (_, 401 | 403) => " (check the key)",
         (SearchProvider::Brave, 422) if reason.to_lowercase().contains("token") => " (check the key)",
         (_, 429 | 432 | 433) => " (the limit of the key is reached)",
-        (_, 300..=399) => " (it sends elsewhere; name the final address in `url`)",
+        (_, 300..=399) => " (it redirects; set the final address as `url`)",
         _ => "",
     };
     format!("{provider} refused the search with HTTP {status}{reason}{remedy}")

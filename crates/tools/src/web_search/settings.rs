@@ -87,7 +87,7 @@ impl WebSearchSettings {
             Url::parse(text).map_err(|error| invalid(format!("`{text}` is not an address: {error}")))?;
         match url.scheme() {
             "http" | "https" if url.host_str().is_some() => Ok(url),
-            other => Err(invalid(format!("`{other}` is neither http nor https"))),
+            other => Err(invalid(format!("`{other}` must be http or https"))),
         }
     }
 

@@ -162,15 +162,15 @@ async fn interrupted_http_tool_call_is_lost() {
         ("this is not HTTP\r\n\r\n", "may have received the request and gave no answer", ""),
         (
             "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 100\r\n\r\nhalf of it",
-            "broke off",
+            "ended early",
             "half of it",
         ),
         (
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\na\r\nhalf of it\r\n",
-            "broke off",
+            "ended early",
             "half of it",
         ),
-        ("HTTP/1.1 404 Not Found\r\ncontent-length: 100\r\n\r\nno su", "broke off", "no su"),
+        ("HTTP/1.1 404 Not Found\r\ncontent-length: 100\r\n\r\nno su", "ended early", "no su"),
         ("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n", "answered HTTP 502 Bad Gateway", ""),
         (
             "HTTP/1.1 504 Gateway Timeout\r\nconnection: close\r\n\r\nBearer tl-canary-0123456789",
@@ -180,7 +180,7 @@ async fn interrupted_http_tool_call_is_lost() {
         // After these the request may have had its effects, and only the way to the page about them is closed.
         (
             "HTTP/1.1 303 See Other\r\nlocation: http://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n",
-            "is not asked",
+            "was not requested",
             "",
         ),
         (
@@ -297,12 +297,12 @@ async fn ask_mcp(answer: impl Fn(&Value) -> String + Send + 'static) -> [CallOut
 async fn interrupted_mcp_http_call_is_lost() {
     const SSE: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
     let table = [
-        (String::new(), "broke before it had answered"),
-        ("HTTP/1.1 200 OK\r\ncontent-ty".to_owned(), "broke before it had answered"),
+        (String::new(), "failed before it replied"),
+        ("HTTP/1.1 200 OK\r\ncontent-ty".to_owned(), "failed before it replied"),
         (
             "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{\"jsonrpc\":"
                 .to_owned(),
-            "broke before it had answered",
+            "failed before it replied",
         ),
         (http("200 OK", "", "application/json", "{\"jsonrpc\":"), "its reply is no JSON: the text ends"),
         (
@@ -313,10 +313,10 @@ async fn interrupted_mcp_http_call_is_lost() {
         (http("502 Bad Gateway", "", "text/html", "of ours alone"), "HTTP 502"),
         (http("504 Gateway Timeout", "", "text/html", ""), "HTTP 504"),
         (http("303 See Other", "location: /mcp\r\n", "text/plain", ""), "HTTP 303"),
-        (SSE.to_owned(), "ended before it had answered"),
-        (format!("{SSE}data: {{\"jsonrpc\":"), "ended before it had answered"),
+        (SSE.to_owned(), "closed before it replied"),
+        (format!("{SSE}data: {{\"jsonrpc\":"), "closed before it replied"),
         // The rest of the stream is requested, and not available.
-        (format!("{SSE}id: 1\nretry: 1\ndata: \n\n"), "ended before it had answered"),
+        (format!("{SSE}id: 1\nretry: 1\ndata: \n\n"), "closed before it replied"),
     ];
     for (answer, reason) in table {
         let given = answer.clone();
@@ -389,7 +389,7 @@ async fn mcp_call_is_resent_only_once_after_session_loss() {
             let CallOutcome::Done(output) = outcome else { panic!("{outcome:?}") };
             assert_eq!(output.text, "done");
         } else {
-            check_lost(&outcome, true, "broke before it had answered");
+            check_lost(&outcome, true, "failed before it replied");
         }
         assert_eq!(calls.load(Ordering::SeqCst), 2);
         harness.stop().await;
@@ -404,11 +404,7 @@ async fn mcp_program_exit_during_a_call_makes_it_lost() {
     for (tool, has_effects) in [("die_writing", true), ("die_reading", false)] {
         harness.until(is_up).await;
         let outcome = harness.call(tool, json!({})).await;
-        check_lost(
-            &outcome,
-            has_effects,
-            "the connection to the MCP server `fake` ended before it had answered",
-        );
+        check_lost(&outcome, has_effects, "the connection to the MCP server `fake` closed before it replied");
         harness.logged_times(&format!("called: {tool}"), 1).await;
     }
     harness.stop().await;
@@ -478,28 +474,28 @@ async fn run_plugin(kind: &str, script: &str) -> [CallOutcome; 2] {
 async fn program_killed_by_signal_or_limit_makes_its_call_lost() {
     use ScriptProgram::{Command, Plugin};
     for (program, script, reason, partial) in [
-        (Command("text"), "echo half $KEY; kill -KILL $$", "sh was ended by signal 9 (SIGKILL)", "half …\n"),
+        (Command("text"), "echo half $KEY; kill -KILL $$", "sh was killed by signal 9 (SIGKILL)", "half …\n"),
         (
             Command("text"),
             "echo half; echo why $KEY >&2; kill -TERM $$",
-            "sh was ended by signal 15 (SIGTERM): why …",
+            "sh was killed by signal 15 (SIGTERM): why …",
             "half\n",
         ),
         (
             Command("json"),
             "echo '{\"half'; kill -SEGV $$",
-            "sh was ended by signal 11 (SIGSEGV)",
+            "sh was killed by signal 11 (SIGSEGV)",
             "{\"half\n",
         ),
-        (Plugin("synchronous"), "echo half; kill -KILL $$", "sh was ended by signal 9 (SIGKILL)", "half\n"),
-        (Plugin("synchronous"), "kill -TERM $$", "sh was ended by signal 15 (SIGTERM)", ""),
+        (Plugin("synchronous"), "echo half; kill -KILL $$", "sh was killed by signal 9 (SIGKILL)", "half\n"),
+        (Plugin("synchronous"), "kill -TERM $$", "sh was killed by signal 15 (SIGTERM)", ""),
         (
             Plugin("asynchronous"),
             "echo half; echo why >&2; kill -KILL $$",
-            "it was ended by signal 9: its answer is not JSON",
+            "it was killed by signal 9: its answer is not JSON",
             "",
         ),
-        (Plugin("asynchronous"), "kill -TERM $$", "it was ended by signal 15: it answered nothing", ""),
+        (Plugin("asynchronous"), "kill -TERM $$", "it was killed by signal 15: it answered nothing", ""),
     ] {
         let outcomes = run_script(program, script).await;
         assert_eq!(check_both_lost(&outcomes, reason), partial, "{program:?} {script}");
@@ -517,10 +513,10 @@ async fn program_killed_by_signal_or_limit_makes_its_call_lost() {
 async fn program_exit_code_or_invalid_output_is_a_failure() {
     use ScriptProgram::{Command, Plugin};
     for (program, script, reason) in [
-        (Command("text"), "echo no >&2; exit 3", "sh ended with exit code 3: no"),
-        (Command("json"), "echo oops; exit 1", "sh ended with exit code 1"),
+        (Command("text"), "echo no >&2; exit 3", "sh exited with code 3: no"),
+        (Command("json"), "echo oops; exit 1", "sh exited with code 1"),
         (Command("json"), "echo oops", "its output is not JSON"),
-        (Plugin("synchronous"), "echo no >&2; exit 4", "sh ended with exit code 4: no"),
+        (Plugin("synchronous"), "echo no >&2; exit 4", "sh exited with code 4: no"),
         (Plugin("synchronous"), "echo oops", "its answer is not JSON"),
         (
             Plugin("synchronous"),

@@ -88,7 +88,7 @@ async fn command_arguments_arrive_as_json_or_argv_without_a_shell() {
     let CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) = outcome else {
         panic!("{outcome:?}")
     };
-    assert_eq!(message, "/text: must not begin with `-`, which would make it an option");
+    assert_eq!(message, "/text: must not begin with `-`, which would be read as an option");
     let outcome = run(items, json!({"text": "x"})).await;
     let CallOutcome::NotStarted(NotStarted::InvalidArguments { message }) = outcome else {
         panic!("{outcome:?}")
@@ -114,9 +114,9 @@ async fn results_are_text_json_or_failures() {
     );
 
     let (why, partial) = failed(run(shell("echo out; echo 'cannot do it' >&2; exit 3"), json!({})).await);
-    assert_eq!((why.as_str(), partial.as_str()), ("sh ended with exit code 3: cannot do it", "out\n"));
+    assert_eq!((why.as_str(), partial.as_str()), ("sh exited with code 3: cannot do it", "out\n"));
     let (why, _) = failed(run(shell("kill -SEGV $$"), json!({})).await);
-    assert_eq!(why, "sh was ended by signal 11 (SIGSEGV)");
+    assert_eq!(why, "sh was killed by signal 11 (SIGSEGV)");
     let (why, _) = failed(
         run(shell("head -c 100000 /dev/zero | tr '\\0' 'x' >&2; echo last words >&2; exit 1"), json!({}))
             .await,
@@ -178,7 +178,7 @@ async fn env_is_filtered_and_secrets_redacted() {
     }
     let (why, partial) = failed(outcome);
     assert!(partial.starts_with("token=… let=… cargo=\n"), "{partial}");
-    assert_eq!(why, "sh ended with exit code 1: oh …");
+    assert_eq!(why, "sh exited with code 1: oh …");
 }
 
 /// Command lines of living processes with this text in them.
@@ -277,11 +277,11 @@ async fn invalid_command_is_one_fault_and_others_work() {
         ("t.a", command(json!(["true"]), json!({"parameters": {"type": "string"}})), "t.a", "tool `t.a`: the schema cannot be used: the arguments of a tool are an object: `\"type\": \"object\"`".to_owned()),
         ("t.a", command(json!(["true"]), json!({"parameters": "{\"type\": "})), "t.a", "argv: `parameters` is not JSON: EOF while parsing a value at line 1 column 9".to_owned()),
         ("t.a", command(json!(["awk", "{print}"]), json!({"parameters": {"type": "object"}})), "t.a", "argv: {print} is no parameter of the schema".to_owned()),
-        ("t.a", command(json!(["true", "{a}"]), json!({"parameters": {"type": "object", "properties": {"a": {"type": "array"}}}})), "t.a", "argv: {a} is a list or an object, which cannot be put into a text".to_owned()),
+        ("t.a", command(json!(["true", "{a}"]), json!({"parameters": {"type": "object", "properties": {"a": {"type": "array"}}}})), "t.a", "argv: {a} is a list or an object, which cannot be inserted into text".to_owned()),
         ("t.a", command(json!(["true"]), json!({"cwd": "gone"})), "t.a", format!("cwd: there is no folder {here}/gone")),
         ("t.a", command(json!(["true"]), json!({"env": {"A": "$COMMANDS_TEST_ABSENT"}})), "t.a", "env.A: the environment variable COMMANDS_TEST_ABSENT is not set".to_owned()),
-        ("t.a", command(json!(["true"]), json!({"sandbox": {"write": ["gone"]}})), "t.a", format!("the sandbox names {here}/gone, which does not exist")),
-        ("t.a", command(json!(["true"]), json!({"timeout_ms": 0})), "t.a", "timeout_ms is 0, which lets nothing run".to_owned()),
+        ("t.a", command(json!(["true"]), json!({"sandbox": {"write": ["gone"]}})), "t.a", format!("`sandbox` contains {here}/gone, which does not exist")),
+        ("t.a", command(json!(["true"]), json!({"timeout_ms": 0})), "t.a", "timeout_ms is 0, so every call would time out".to_owned()),
     ] {
         let commands = json!({"good.one": command(json!(["true"]), json!({})), name: settings});
         let toolbox = toolbox(folder.path(), commands).await;
@@ -303,10 +303,7 @@ async fn a_required_sandbox_without_a_helper_is_a_fault() {
     toolbox.wait_ready(Duration::from_secs(20)).await;
     let faults = faults_of(&toolbox);
     assert_eq!(faults.len(), 1);
-    assert_eq!(
-        faults[0].1,
-        "its sandbox is required and cannot be had: this program has no helper that could confine others"
-    );
+    assert_eq!(faults[0].1, "its sandbox is required but not available: this program has no sandbox helper");
     assert_eq!(toolbox.registry().len(), 1);
 }
 

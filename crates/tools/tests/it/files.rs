@@ -95,7 +95,7 @@ async fn files_are_read_by_lines() {
         (json!({"path": "notes/plan.md", "start_line": 3}), "买牛奶\nBuy bread\n"),
         (
             json!({"path": "notes/plan.md", "start_line": 2, "lines": 1}),
-            "buy milk\n[lines 2-2; there is more: go on with start_line 3]\n",
+            "buy milk\n[lines 2-2; more follows: continue with start_line 3]\n",
         ),
         (json!({"path": "notes/plan.md", "lines": 4}), "# Plan\nbuy milk\n买牛奶\nBuy bread\n"),
         (json!({"path": "notes/empty.txt"}), "(the file is empty)\n"),
@@ -151,7 +151,7 @@ async fn files_are_searched() {
         (
             json!({"query": "milk"}),
             "notes/plan.md:2: buy milk\nnotes/2026/november.md:1: milk again\ncode/main.rs:1: fn main() { println!(\"milk\"); }\n\
-             [1 passed over: not text, unreadable or over 16.8 MB]\n",
+             [1 skipped: not text, unreadable or larger than 16.8 MB]\n",
         ),
         (
             json!({"query": "BUY", "path": "notes/plan.md"}),
@@ -201,7 +201,7 @@ async fn list_and_search_results_are_bounded() {
     let huge = fs::File::create(many.join("huge.txt")).unwrap();
     huge.set_len(SEARCH_FILE_BYTES_MAX + 1).unwrap();
     let found = done(&registry, "files.search", json!({"query": "x", "path": "notes/many/huge.txt"})).await;
-    assert!(found.text.contains("[1 passed over"), "{}", found.text);
+    assert!(found.text.contains("[1 skipped"), "{}", found.text);
 }
 
 #[tokio::test]

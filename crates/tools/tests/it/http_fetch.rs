@@ -237,8 +237,8 @@ async fn page_is_decoded_in_its_charset() {
         (
             "text/plain",
             b"Caf\xe9".to_vec(),
-            "\nNote: The text is not UTF-8 and declares no charset that is known; read as windows-1252, it may have \
-             wrong letters.\n\nCafé",
+            "\nNote: The text is not UTF-8 and declares no known charset; decoded as windows-1252, some \
+             characters may be wrong.\n\nCafé",
         ),
     ] {
         let headers = vec![("content-type", content_type.to_owned())];
@@ -291,7 +291,7 @@ async fn name_is_resolved_once_and_its_address_is_dialled() {
     let outcome = fetch(&web, &dns, json!({"url": "http://rebind.test/"})).await;
     assert_eq!(
         message(&outcome),
-        "redirected to http://rebind.test/again: `rebind.test` leads to 127.0.0.1, which is not public (loopback)"
+        "redirected to http://rebind.test/again: `rebind.test` resolves to 127.0.0.1, which is not public (loopback)"
     );
     assert_eq!(web.requests().len(), 1);
 }
@@ -309,7 +309,8 @@ async fn refused_urls_are_reported_with_a_reason() {
         ("http://a.localhost/", "/url: `a.localhost` is this machine"),
         (
             "http://[::ffff:a9fe:a9fe]/",
-            "/url: `::ffff:169.254.169.254` leads to ::ffff:169.254.169.254, which is not public (link-local, where clouds keep credentials)",
+            "/url: `::ffff:169.254.169.254` resolves to ::ffff:169.254.169.254, which is not public \
+             (link-local, used by cloud metadata services)",
         ),
     ] {
         let web = Web::new(vec![Page::text("reached")]);
@@ -397,9 +398,9 @@ async fn connection_and_malformed_headers_are_refused() {
         assert_eq!(message(&outcome), format!("/headers: line 2: {lower}: this header cannot be set"));
     }
     let refused = [
-        ("a b: x", "line 1: what stands before the colon is not the name of a header"),
-        (": x", "line 1: what stands before the colon is not the name of a header"),
-        ("Host : x", "line 1: what stands before the colon is not the name of a header"),
+        ("a b: x", "line 1: the part before the colon is not a valid header name"),
+        (": x", "line 1: the part before the colon is not a valid header name"),
+        ("Host : x", "line 1: the part before the colon is not a valid header name"),
         ("x: a\r\nHost: evil", "line 2: host: this header cannot be set"),
         ("x: a\u{b}b", "line 1: x: the value has control characters"),
         ("x: a\rHost: evil", "line 1: x: the value has control characters"),
@@ -462,7 +463,7 @@ async fn compressed_answers_are_refused() {
     let bomb = Page { headers: vec![("content-encoding", "gzip".into())], ..Page::text("bomb") };
     let outcome =
         fetch(&Web::new(vec![bomb]), &Answers::public(), json!({"url": "https://example.com/"})).await;
-    assert_eq!(message(&outcome), "the answer is compressed (gzip) though that was not asked for");
+    assert_eq!(message(&outcome), "the response is compressed (gzip), which was not requested");
     let head = Page { headers: vec![("content-encoding", "gzip".into())], status: 200, ..Page::default() };
     let arguments = json!({"url": "https://example.com/", "method": "HEAD"});
     output(fetch(&Web::new(vec![head]), &Answers::public(), arguments).await);
@@ -489,7 +490,7 @@ async fn redirect_to_another_host_is_refused_unless_allowed() {
         assert_eq!(web.requests().len(), if is_followed { 2 } else { 1 }, "{from} to {to}");
         if !is_followed {
             let expected = format!(
-                "redirected to {to}: this is another host and was not fetched; fetch this address itself if it is wanted"
+                "redirected to {to}, which is another host and was not fetched; fetch that address directly if needed"
             );
             assert_eq!(message(&outcome), expected);
         }

@@ -179,7 +179,7 @@ async fn http_tool_results_are_text_images_or_failures() {
         (
             page(200, "application/zip", b"PK\0\0".to_vec()),
             "",
-            "https://x.org/1 answered with application/zip, which is neither text nor a picture",
+            "https://x.org/1 returned application/zip, which is neither text nor an image",
         ),
         (
             page(200, "text/plain", vec![b'x'; 10_000_001]),
@@ -236,7 +236,7 @@ async fn requests_and_redirects_reach_only_allowed_hosts() {
     };
     let ok = || page(200, "text/plain", "in");
     let by_name = json!({ "url": "http://private.example/" });
-    assert_eq!(refused(by_name, vec![ok()], "is not asked: `").await, 0);
+    assert_eq!(refused(by_name, vec![ok()], "was not requested: `").await, 0);
     // The settings name a host: that one and no other.
     let open = json!({"url": "http://private.example:8080/", "private_hosts": ["private.example:8080"]});
     let asked = ask(open, a.clone(), vec![ok()]).await;
@@ -250,7 +250,7 @@ async fn requests_and_redirects_reach_only_allowed_hosts() {
     let redirecting = || json!({"url": "https://x.org/", "private_hosts": ["10.9.9.9"]});
     for target in ["http://private.example/", "http://10.0.0.5/", "https://x.org:22/", "file:///etc/passwd"] {
         assert_eq!(
-            refused(redirecting(), vec![redirect(302, target), ok()], "is not asked: ").await,
+            refused(redirecting(), vec![redirect(302, target), ok()], "was not requested: ").await,
             1,
             "{target}"
         );
@@ -332,7 +332,7 @@ async fn invalid_http_tool_is_one_fault_and_others_work() {
         (json!({"url": "https://x.org/", "body": "arguments"}), "a GET or HEAD request has no body"),
         (
             json!({"url": "https://x.org/", "method": "POST", "body": "{a}"}),
-            "body: \"{a}\" is neither a table nor \"arguments\"",
+            "body: \"{a}\" must be a table or \"arguments\"",
         ),
         (json!({"url": "https://x.org/", "answer": "current"}), "answer: `current` is no JSON pointer"),
         (
@@ -350,11 +350,11 @@ async fn invalid_http_tool_is_one_fault_and_others_work() {
         (json!({"url": "http://127.0.0.1/"}), "url: 127.0.0.1 is not public (loopback)"),
         (
             json!({"url": "http://169.254.169.254/latest"}),
-            "url: 169.254.169.254 is not public (link-local, where clouds keep credentials)",
+            "url: 169.254.169.254 is not public (link-local, used by cloud metadata services)",
         ),
         (json!({"url": "http://[::1]/"}), "url: ::1 is not public (loopback)"),
-        (json!({"url": "http://localhost/"}), "url: `localhost` is this machine, which is not public"),
-        (json!({"url": "https://x.org/", "timeout_ms": 0}), "timeout_ms is 0, which lets nothing run"),
+        (json!({"url": "http://localhost/"}), "url: `localhost` is this machine, not a public address"),
+        (json!({"url": "https://x.org/", "timeout_ms": 0}), "timeout_ms is 0, so every call would time out"),
         (
             json!({"url": "https://x.org/", "name": "a b.c"}),
             "`a b.c` cannot be a tool's name: it has white space in it",

@@ -111,7 +111,7 @@ async fn static_plugin_fills_placeholders_and_reruns_on_cron() {
     let fault = &toolbox.faults()[0];
     assert_eq!(
         fault.message,
-        "the static plugin Weather failed: sh ended with exit code 3: the sensor is broken"
+        "the static plugin Weather failed: sh exited with code 3: the sensor is broken"
     );
     assert!(filled(&toolbox, "{{VCPWeather}}").await.starts_with("It snows in Oslo"));
     std::fs::remove_file(weather.plugin.join("broken")).unwrap();
@@ -166,7 +166,7 @@ async fn preprocessor_runs_only_if_named_in_settings() {
     assert_eq!(
         toolbox.faults()[0].message,
         "the message preprocessor Censor failed, and messages were left as they are: \
-         python3 ended with exit code 1: asked to break"
+         python3 exited with code 1: asked to break"
             .replace("python3", program("python"))
     );
     hook(&toolbox).preprocess(&mut given()).await;

@@ -140,7 +140,7 @@ async fn failing_or_hanging_plugin_is_reported_and_killed() {
     let message = failure(&toolbox, "Dice.Roll", json!({"count": "10"})).await;
     assert_eq!(message, "10 dice do not fit on the table; key …");
     let message = failure(&toolbox, "Notebook.Break", json!({})).await;
-    assert_eq!(message, "sh ended with exit code 4: no such command");
+    assert_eq!(message, "sh exited with code 4: no such command");
     // By which its processes are known among all others of this machine.
     let seconds = format!("8{:07}", std::process::id());
     std::fs::write(folder.path().join("Plugin/Notebook/seconds.txt"), &seconds).unwrap();
@@ -223,19 +223,16 @@ async fn invalid_plugin_is_one_fault_and_others_work() {
         ),
         (
             good(json!({"pluginType": "hybridservice"})),
-            "Bad is of the kind `hybridservice`, which works with the inside of the VCP server",
+            "Bad is of the kind `hybridservice`, which uses internals of the VCP server",
         ),
         (
             good(json!({"pluginType": "messagePreprocessor", "communication": {"protocol": "http"}})),
-            "Bad speaks `http`, which is not understood",
+            "Bad uses `http`, which is not supported",
         ),
-        (
-            good(json!({"communication": {"protocol": "direct"}})),
-            "Bad speaks `direct`, which is not understood",
-        ),
+        (good(json!({"communication": {"protocol": "direct"}})), "Bad uses `direct`, which is not supported"),
         (
             good(json!({"entryPoint": {"command": "node x.js && rm y"}})),
-            "its entry point `node x.js && rm y` needs a shell, and there is none",
+            "its entry point `node x.js && rm y` requires a shell, which is not supported",
         ),
         (
             good(json!({"entryPoint": {"command": "no-such-runtime x"}})),
@@ -270,10 +267,7 @@ async fn invalid_plugin_is_one_fault_and_others_work() {
     let toolbox = toolbox(json!({ "folders": folders })).await;
     let faults: Vec<String> = toolbox.faults().into_iter().map(|fault| fault.message).collect();
     assert_eq!(faults.len(), 3, "{faults:?}");
-    assert!(
-        faults[0].ends_with("there is no plugin in it, which would have a plugin-manifest.json"),
-        "{faults:?}"
-    );
+    assert!(faults[0].ends_with("no plugin found (no plugin-manifest.json)"), "{faults:?}");
     assert_eq!(faults[1], "/no/such/folder: No such file or directory (os error 2)");
     assert!(faults[2].contains("white space in it"), "{faults:?}");
     assert_eq!(toolbox.registry().len(), 6);

@@ -241,7 +241,7 @@ async fn provider_errors_have_a_remedy_and_redact_the_key() {
             "302 Found",
             "location: http://169.254.169.254/\r\n",
             String::new(),
-            "SearXNG refused the search with HTTP 302 (it sends elsewhere; name the final address in `url`)",
+            "SearXNG refused the search with HTTP 302 (it redirects; set the final address as `url`)",
         ),
         (
             "searxng",
@@ -285,14 +285,14 @@ async fn default_provider_address_must_be_public() {
     let call = ToolInvocation::new("call_1", "web.search", CallArguments::from_value(json!({"query": "x"})));
     let outcome = ToolExecutor::default().run(&toolbox.registry(), call, |_| async {}).await;
     let CallOutcome::Failed { message, .. } = outcome else { panic!("{outcome:?}") };
-    assert!(message.starts_with("`api.tavily.com` leads to 127.0.0.1, which is not public"), "{message}");
+    assert!(message.starts_with("`api.tavily.com` resolves to 127.0.0.1, which is not public"), "{message}");
 }
 
 #[tokio::test]
 async fn invalid_search_settings_are_faults_with_a_remedy() {
     for (settings, expected) in [
         (json!({"provider": "searxng"}), "SearXNG needs `url`, the address of your instance"),
-        (json!({"provider": "searxng", "url": "ftp://x"}), "url: `ftp` is neither http nor https"),
+        (json!({"provider": "searxng", "url": "ftp://x"}), "url: `ftp` must be http or https"),
         (
             json!({"provider": "brave", "key": "$NO_SUCH_KEY"}),
             "key: the environment variable NO_SUCH_KEY is not set",

@@ -571,7 +571,7 @@ impl CallAssembler {
                 SealState::Open => {}
             }
             let raw = RawArguments(call.text().to_owned());
-            let message = "the upstream began the reply again".to_owned();
+            let message = "the upstream started the reply again".to_owned();
             out(StepEvent::CallBroken { slot, reason: BrokenCall::Ambiguous { message }, raw });
         }
         self.generation += 1;
@@ -767,7 +767,7 @@ fn is_empty(arguments: &CallArguments) -> bool {
 
 fn without_arguments() -> BrokenCall {
     let message =
-        "none came for this call, and fragments of arguments came that belong to no call".to_owned();
+        "no arguments arrived for this call, but fragments arrived that belong to no call".to_owned();
     BrokenCall::Ambiguous { message }
 }
 

@@ -26,7 +26,7 @@ const MISSING_BEGINNING: &str = "(The beginning of this conversation is not avai
 /// Text of an empty user message.
 const EMPTY_MESSAGE: &str = "(This message is empty.)";
 /// Last message of a history that ends with the model.
-const GO_ON: &str = "(Go on exactly where your last message breaks off. Repeat nothing of it.)";
+const GO_ON: &str = "(Continue exactly where your last message ends. Do not repeat any of it.)";
 
 /// The request with its history in that form.
 pub(super) fn adapt(dialect: Dialect, request: &ModelRequest) -> Cow<'_, ModelRequest> {

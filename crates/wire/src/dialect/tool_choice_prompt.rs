@@ -9,7 +9,7 @@ pub(crate) fn prompt_text(choice: &ToolChoice) -> Option<String> {
         ToolChoice::Required => "call at least one of your tools".to_owned(),
         ToolChoice::Tool(name) => format!("call the tool `{name}`"),
     };
-    Some(format!("[Note from the system: this reply must {what}; a reply without a call is of no use.]"))
+    Some(format!("[Note from the system: this reply must {what}; a reply without a call cannot be used.]"))
 }
 
 impl ModelRequest {

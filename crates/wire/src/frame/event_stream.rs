@@ -123,7 +123,7 @@ impl EventStreamFramer {
     pub fn finish(&mut self, sink: &mut impl FnMut(EventStreamItem<'_>)) {
         if !self.pending.is_empty() {
             self.pending = Vec::new();
-            self.report_lost((ProblemKind::InvalidEvent, "the bytes end inside a frame"), sink);
+            self.report_lost((ProblemKind::InvalidEvent, "the stream ends inside a frame"), sink);
         }
     }
 

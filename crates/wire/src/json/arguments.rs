@@ -286,7 +286,7 @@ impl ArgumentsReader {
             }
             (CheckerState::Next, b'}') if self.open.last() == Some(&JsonContainer::Object) => self.close(at),
             (CheckerState::Next, b']') if self.open.last() == Some(&JsonContainer::Array) => self.close(at),
-            (CheckerState::Next, _) => return Err("`,` or the end of the container was expected"),
+            (CheckerState::Next, _) => return Err("expected `,` or the end of the container"),
             (CheckerState::Closed, _) => return Err("text after the document"),
             (
                 CheckerState::String(_)

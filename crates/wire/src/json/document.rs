@@ -246,7 +246,7 @@ impl<'a> JsonParser<'a> {
             Some(b'f') => self.word("false", JsonNode::Bool(false))?,
             Some(b'n') => self.word("null", JsonNode::Null)?,
             Some(_) => return Err(self.error("not a JSON value")),
-            None => return Err(self.error("the text ends where a value was expected")),
+            None => return Err(self.error("the text ends where a value is expected")),
         };
         Ok(JsonRef { raw: &self.text[start..self.at], node })
     }

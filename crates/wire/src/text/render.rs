@@ -13,8 +13,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 /// Note to the model in the last step, since no field can switch off tools that are only text.
-const NO_MORE_CALLS: &str = "[Note from the system: tools are switched off for this reply. Do not request any; answer with \
-                             what you have.]";
+const NO_MORE_CALLS: &str = "[Note from the system: tools are disabled for this reply. Do not request any; \
+ answer with what you have.]";
 /// Introduction of pictures, which cannot be inside the frame of a result.
 const PICTURES: &str = "Pictures returned by the tools above, in their order:";
 

@@ -35,7 +35,7 @@ impl CallOutcome {
             ),
             CallOutcome::TimedOut { limit_ms, partial } => with_partial(
                 format!(
-                    "Given up because it did not end within its limit of {}; it may have had effects.",
+                    "Timed out after its limit of {}; it may have had effects.",
                     duration_text(*limit_ms)
                 ),
                 partial.as_ref(),
@@ -44,14 +44,13 @@ impl CallOutcome {
             CallOutcome::Unknown { message: Some(message), partial } if !message.trim().is_empty() => {
                 let why = sentence(message);
                 let text = format!(
-                    "The call was started and what became of it is not known: {why} It may have had effects. \
-                     Check before trying again."
+                    "The call was started, but its outcome is unknown: {why} It may have had effects. Check \
+                     before trying again."
                 );
                 with_partial(text, partial.as_ref())
             }
             CallOutcome::Unknown { partial, .. } => with_partial(
-                "The call was started and what became of it is not known; it may have had effects. \
-                 Check before trying again."
+                "The call was started, but its outcome is unknown; it may have had effects. Check before trying again."
                     .into(),
                 partial.as_ref(),
             ),
@@ -119,8 +118,7 @@ fn done_text(output: &ToolOutput) -> String {
 fn not_started_text(why: &NotStarted) -> String {
     match why {
         NotStarted::Interrupted => {
-            "The reply broke off before the call was complete, so it was not started; nothing happened."
-                .into()
+            "The reply ended before the call was complete, so it was not started; nothing happened.".into()
         }
         NotStarted::InvalidArguments { message } => format!(
             "The arguments are not valid, so the call was not started; nothing happened. {} \
@@ -204,19 +202,19 @@ mod tests {
             ),
             (
                 CallOutcome::TimedOut { limit_ms: 30_000, partial: None },
-                "Given up because it did not end within its limit of 30 s; it may have had effects.",
+                "Timed out after its limit of 30 s; it may have had effects.",
             ),
             (
                 CallOutcome::unknown(),
-                "The call was started and what became of it is not known; it may have had effects. Check before trying again.",
+                "The call was started, but its outcome is unknown; it may have had effects. Check before trying again.",
             ),
             (
                 CallOutcome::Unknown {
                     message: Some("the MCP server `x` ended before it had answered".into()),
                     partial: so_far(),
                 },
-                "The call was started and what became of it is not known: the MCP server `x` ended before it had answered. \
-                 It may have had effects. Check before trying again.\nOutput so far:\n2 of 3 rows",
+                "The call was started, but its outcome is unknown: the MCP server `x` ended before it had \
+                 answered. It may have had effects. Check before trying again.\nOutput so far:\n2 of 3 rows",
             ),
             (
                 CallOutcome::NotStarted(NotStarted::UnknownTool { closest: vec!["demo_weather".into()] }),

@@ -492,7 +492,7 @@ fn empty_replies_are_dropped_and_user_messages_merged() {
                 { "type": "text", "text": "(The beginning of this conversation is not available.)" } ] },
             { "role": "assistant", "content": [{ "type": "text", "text": "Hello. \n" }] },
             { "role": "user", "content": [{ "type": "text",
-                "text": "(Go on exactly where your last message breaks off. Repeat nothing of it.)" }] },
+                "text": "(Continue exactly where your last message ends. Do not repeat any of it.)" }] },
         ]),
     );
 }

@@ -4,9 +4,10 @@ use crate::history::{request, tool, user};
 use serde_json::{Value, json};
 use throughline_wire::{Dialect, ModelRequest, ToolChoice, TransferMode, UpstreamProfile, encode};
 
-const REQUIRED: &str = "[Note from the system: this reply must call at least one of your tools; a reply without a call is of no use.]";
+const REQUIRED: &str = "[Note from the system: this reply must call at least one of your tools; a reply \
+ without a call cannot be used.]";
 const NAMED: &str =
-    "[Note from the system: this reply must call the tool `f`; a reply without a call is of no use.]";
+    "[Note from the system: this reply must call the tool `f`; a reply without a call cannot be used.]";
 
 fn asking(choice: ToolChoice) -> ModelRequest {
     ModelRequest { tools: vec![tool("f")], tool_choice: choice, ..request("m", vec![user("Go")]) }

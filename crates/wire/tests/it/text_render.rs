@@ -179,7 +179,7 @@ fn tool_choice_none_is_rendered_as_a_note() {
     let asked = ModelRequest { tool_choice: ToolChoice::None, ..request("m", vec![user("Go")]) };
     let request = render(&asked, &text_calls(ResultRole::User));
     let [(_, text)] = &texts(&request)[..] else { panic!("{request:#?}") };
-    assert!(text.starts_with("Go\n\n[Note from the system: tools are switched off"), "{text}");
+    assert!(text.starts_with("Go\n\n[Note from the system: tools are disabled"), "{text}");
     assert_eq!(request.tool_choice, ToolChoice::Auto, "there is nothing to choose from");
 }
 

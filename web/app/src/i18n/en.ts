@@ -148,7 +148,7 @@ export const en = {
   status: {
     idle: "",
     connecting: "Sending",
-    unsent: "Not sent yet; sends by itself once the server can be reached",
+    unsent: "Not sent yet; it is sent once the server can be reached",
     reconnecting: "Reconnecting; nothing is lost",
     waiting_for_model: "Waiting for the model",
     waiting_for_client: "Waiting for the app that runs this tool",
@@ -220,15 +220,16 @@ export const en = {
     if (kind === "permissions") return `Permissions of the agent: ${of.replaceAll("_", " ")}`;
     if (kind === "rule") return `The agent's rule ${of}`;
     const known: Readonly<Record<string, string>> = {
-      "effect:pure": "Runs unasked: it has no side effects",
-      "effect:read": "Runs unasked: it only reads",
-      "effect:cosmetic": "Runs unasked: it only shows something",
-      "effect:idempotent": "Asked before: it changes data",
-      "effect:write": "Asked before: it changes data",
-      "effect:external": "Asked before: it acts on other systems",
+      "effect:pure": "No approval needed: it has no side effects",
+      "effect:read": "No approval needed: it only reads",
+      "effect:cosmetic": "No approval needed: it only shows something",
+      "effect:idempotent": "Needs approval: it changes data",
+      "effect:write": "Needs approval: it changes data",
+      "effect:external": "Needs approval: it acts on other systems",
       require_confirmation: "The agent asks before every call",
       manual: "The agent leaves every call to you",
-      unnamed_host: "Nobody has named this host: the address may carry out what the model has read",
+      unnamed_host:
+        "This host was not mentioned in the conversation: the URL may leak what the model has read",
     };
     return known[rule] ?? `Decided by ${rule}`;
   },

@@ -203,20 +203,20 @@ export const REMEDIES: Table = {
 
 /** Sentences that say no more than their code. */
 export const WHOLE: ReadonlySet<string> = new Set([
-  "There is no model to ask.",
-  "The reply did not end normally.",
+  "No model is available.",
+  "The reply did not finish normally.",
   "The upstream cannot be reached.",
   "The upstream refuses more requests for now.",
   "The upstream did not accept the key.",
   "The upstream does not allow this to the account of the key.",
-  "The upstream has too much to do for now.",
+  "The upstream is overloaded.",
   "This upstream or model does not support native tool calling.",
   "The conversation is too long for this model.",
   "The request could not be sent.",
   "The upstream's quota or credit is used up.",
   "The upstream does not have this model.",
   "Stopped by the user.",
-  "The model repeated the same calls with the same results; it answers with what it has.",
+  "The model repeated the same calls with the same results; it answers with the results so far.",
   "The model sent an empty reply.",
   "A tool request in a code block is an example: it was not run.",
   "A tool request in inline code is an example: it was not run.",
@@ -233,44 +233,44 @@ export const WHOLE: ReadonlySet<string> = new Set([
   "A field for another system has no effect here.",
   "A parameter is given more than once: the last value counts.",
   "no key was shown, or not a valid one",
-  "there is no such link, or it was used, or is too old",
+  "sign-in link is unknown, used or expired",
   "a page of another origin may not use this server",
-  "pages of other networks may not reach into this one",
+  "pages of public networks may not access this private network",
   "something went wrong inside the server",
   "the store cannot be read or written now",
   "the store cannot be written or read now",
-  "the server is starting and goes on with this turn soon",
+  "the server is starting and will resume this turn",
   "the server is stopping and starts no turns",
-  "the body is too large",
+  "the request body is too large",
   "a turn of this conversation is still running",
-  "the turn is over",
-  "the turn is over: nothing of it can be answered any more",
-  "it was taken in, or never sent",
-  "too many messages wait already",
-  "nothing is said",
-  "the events of this turn are no longer kept",
-  "the content of this file is gone",
+  "the turn has ended",
+  "the turn has ended; its questions can no longer be answered",
+  "it was already delivered, or never existed",
+  "too many messages are queued",
+  "the input is empty",
+  "the events of this turn have been deleted",
+  "the content of this file is missing",
   "there is no room for files",
   "the file is empty",
   "the PDF needs a password",
   "the prompt is empty",
   "the file cannot be read as a PDF",
-  "reading this page of the PDF takes longer than `pdf_ms_max`",
+  "reading this page of the PDF exceeds `pdf_ms_max`",
   "other PDF files are being read",
   "this server has no program that reads PDF files",
   "an agent of that name is in the configuration file",
-  "an agent is given a model: name one",
-  "this server keeps no keys, so nothing can be connected here",
-  "an address of one's own can be named from the server's own machine only",
+  "connecting an agent requires a model",
+  "this server does not store upstream keys, so none can be connected",
+  "a custom `base_url` is accepted only from the server's own machine",
 ]);
 
 /** Other sentences that are always the same. */
 export const SENTENCES: Table = {
   // 发生了什么
-  "The model's reply broke off.": "模型的回复中断了。",
-  'The reply was asked for again, whole. `streaming = "off"` for this upstream saves the first attempt.':
+  "The model's reply ended early.": "模型的回复中断了。",
+  'The reply was requested again without streaming. `streaming = "off"` for this upstream saves the first attempt.':
     '已改为请求完整的回答。为这个上游设置 `streaming = "off"` 可省去第一次尝试。',
-  "If it was meant, ask the model to write the request outside of code, quotations, lists, tables, comments and thinking.":
+  "If it was intended, ask the model to write the request outside of code, quotations, lists, tables, comments and thinking.":
     "如果确实要调用，请让模型把请求写在代码、引用、列表、表格、注释和思考之外。",
   "The upstream reported an error.": "上游报告了错误。",
   "The reply was withheld.": "回复被拦截了。",
@@ -281,18 +281,18 @@ export const SENTENCES: Table = {
   "The upstream stopped sending.": "上游中途停止发送。",
   "Try again in a moment, or raise `idle_ms` in the timeouts of the upstream.":
     "请稍后再试，或调大上游 timeouts 中的 `idle_ms`。",
-  "The model thought and wrote no answer, even when asked for one.":
+  "The model produced reasoning but no answer, even after being asked for one.":
     "模型只进行了思考，被要求作答后仍没有写出回答。",
   "The upstream has nothing at this address.": "上游的这个地址上什么也没有。",
-  "Check `base_url` of the upstream: most end with /v1, and what comes after is added.":
+  "Check `base_url` of the upstream: most end with /v1, and the rest of the path is added.":
     "请检查上游的 `base_url`：大多以 /v1 结尾，其后的路径会自动补上。",
   "The reply took longer than allowed.": "回复超出了允许的时间。",
-  "The connection to the upstream broke.": "与上游的连接中断了。",
+  "The connection to the upstream was lost.": "与上游的连接中断了。",
   "The upstream could not answer.": "上游无法回答。",
   "The upstream refused the request.": "上游拒绝了这个请求。",
-  "The reply was cut by its token limit. Send “continue” to go on.":
+  "The reply reached its token limit. Send “continue” to resume.":
     "回复达到 Token 上限，被截断了。发送“继续”即可接着生成。",
-  "The process that wrote this reply ended before it was done. What was shown is kept.":
+  "The process that wrote this reply stopped before it was complete. The text so far is saved.":
     "服务器停止运行，回复没有完成。已显示的内容会保留。",
   "the turn could not be logged": "这一轮无法写入日志，因此没有开始。",
 
@@ -302,21 +302,21 @@ export const SENTENCES: Table = {
   "send a smaller one, or raise `upload_bytes_max` of [server.limits]":
     "请发送小一些的文件，或调大 [server.limits] 的 `upload_bytes_max`。",
   "make it shorter": "请缩短。",
-  "take another tag off first": "请先去掉一个标签。",
-  "take back links that are no longer needed (DELETE /v1/shares/{share_id})":
+  "remove another tag first": "请先去掉一个标签。",
+  "revoke links that are no longer needed (DELETE /v1/shares/{share_id})":
     "请撤销不再需要的链接（DELETE /v1/shares/{share_id}）。",
-  "go on in a new conversation": "请在新对话中继续。",
+  "continue in a new conversation": "请在新对话中继续。",
   "make it smaller": "请减小内容。",
-  "delete one that is no longer needed": "请删除一个不再需要的。",
+  "delete one that is not needed any more": "请删除一个不再需要的。",
   "revoke keys that are no longer used": "请吊销不再使用的密钥。",
-  "add somebody who was removed again, by the same name": "可以用原来的名称重新添加已移除的人。",
+  "restore a removed user by adding the same name": "可以用原来的名称重新添加已移除的人。",
   "delete files that are no longer needed (DELETE /v1/files/{file_id})":
     "请删除不再需要的文件（DELETE /v1/files/{file_id}）。",
 
   // 为什么
   "No upstream is configured for this agent.": "这个智能体没有配置上游。",
-  "The connection ended without the protocol's end marker.": "连接在收到协议的结束标记之前就断开了。",
-  "The reply broke off inside this call.": "回复在这个调用中间中断了。",
+  "The connection closed without the protocol's end marker.": "连接在收到协议的结束标记之前就断开了。",
+  "The reply ended inside this call.": "回复在这个调用中间中断了。",
   "The model sent arguments and no name.": "模型给出了参数，但没有给出名称。",
   "The call cannot be read.": "这个调用无法解析。",
   "The block has no end: <<<[END_TOOL_REQUEST]>>> must follow its last field directly.":
@@ -333,10 +333,10 @@ export const SENTENCES: Table = {
     "同一个调用里 `name` 或 `arguments` 出现了两次：请每个调用写一个块。",
   "A call before this one was not readable as JSON, so this one may be a part of it: write it again.":
     "前面有一个调用的 JSON 无法解析，这个调用可能是它的一部分：请重新写。",
-  "The client that was asked to run it did not answer in time.": "运行它的页面或应用没有及时响应。",
-  "the client says that it failed, and not why": "运行它的页面或应用报告失败，但没有说明原因。",
-  "nobody answered": "没有人答复。",
-  "a person has said no to this before": "之前已被拒绝过。",
+  "The client did not return a result in time.": "运行它的页面或应用没有及时响应。",
+  "the client reported a failure without a reason": "运行它的页面或应用报告失败，但没有说明原因。",
+  "no answer": "没有人答复。",
+  "a person denied this before": "之前已被拒绝过。",
   "models may not call it (agent_callable)": "模型不能调用它（agent_callable）",
   "the agent has no tools (tool_call.enabled = false)": "此智能体未启用工具（tool_call.enabled = false）",
   "not switched on (default_tool_enabled = false)": "未开启（default_tool_enabled = false）",
@@ -348,33 +348,33 @@ export const SENTENCES: Table = {
   "Try again, or choose another model.": "请重试，或换一个模型。",
   "Try again in a moment, or choose another model.": "请稍后再试，或换一个模型。",
   "The upstream's filter refused the request.": "上游的内容过滤器拒绝了这个请求。",
-  "Say it differently, or choose another model.": "请换个说法，或换一个模型。",
+  "Rephrase the message, or choose another model.": "请换个说法，或换一个模型。",
   "Check the address and the network.": "请检查地址和网络。",
-  "Raise the total timeout, or ask for less.": "请调大总超时时间，或缩小请求范围。",
-  "The same request will be refused again: see what it says, or choose another model.":
+  "Raise the total timeout, or request a shorter reply.": "请调大总超时时间，或缩小请求范围。",
+  "The same request will be rejected again: read the upstream's message, or choose another model.":
     "同样的请求还会被拒绝：请查看上游的说明，或换一个模型。",
   "Check the key and its variable.": "请检查密钥及其环境变量。",
-  "See what it says: the model, the region or the account is not enabled. Or choose another model.":
+  "Read the upstream's message: the model, the region or the account is not enabled. Or choose another model.":
     "请查看上游的说明：模型、地区或账户未开通。也可以换一个模型。",
   'Use text mode, in which the model writes its calls as text: `/mode text` in the chat, `--mode text` for the command, or `mode = "text"` for the agent. Or choose a model that can call tools.':
     '请改用文本模式，让模型把调用写成文本：对话里用 `/mode text`，命令行用 `--mode text`，智能体用 `mode = "text"`。也可以换一个支持工具调用的模型。',
-  "Choose a model with a longer context, or leave out what is no longer needed: old messages, pictures, files.":
+  "Choose a model with a longer context, or remove old messages, pictures or files.":
     "请换一个上下文更长的模型，或去掉不再需要的内容：旧消息、图片、文件。",
   "Add credit at the provider, or choose another model.": "请到服务商处充值，或换一个模型。",
   "Choose one that it has: GET /v1/models lists those that are configured.":
     "请换一个上游已有的模型：GET /v1/models 会列出已配置的模型。",
   "Check the upstream's configuration.": "请检查上游的配置。",
-  "What was shown is kept. Send “continue” to go on from there.":
+  "The text so far is saved. Send “continue” to resume from there.":
     "已显示的内容会保留。发送“继续”即可接着生成。",
 
   // 怎么办：被拒绝的请求
   "send `Authorization: Bearer <key>`; `throughline keys create` makes one":
     "请重新登录；`throughline keys create` 可以创建密钥。",
-  "each start of `throughline serve` prints another one; `throughline keys create` makes a key":
+  "`throughline serve` prints a new one at each start; `throughline keys create` creates a key":
     "`throughline serve` 每次启动都会打印新链接；`throughline keys create` 可以创建密钥。",
-  "take one that the server has named to you; what was deleted, or is another user's, is not there":
+  "use an id returned by this server; deleted resources and those of other users are not found":
     "请使用服务器列出的内容；已删除的或属于其他用户的都无法访问。",
-  "the server's log says what; please report it": "原因见服务器日志；请报告这个问题。",
+  "see the server's log, and please report it": "原因见服务器日志；请报告这个问题。",
   "make room on the server's disk; turns that are running can finish":
     "请清理服务器的磁盘空间；正在进行的轮次可以完成。",
   "turns that are running wait; try again": "正在进行的轮次会等待；请重试。",
@@ -384,12 +384,12 @@ export const SENTENCES: Table = {
     "如需允许，请把它的来源加到 [server] 的 `origins`。",
   "upload files first (POST /v1/files) and name them by their id": "请把长内容作为文件上传。",
   "try again in a moment": "请稍后再试。",
-  "try again: it goes on when its server has started": "请重试：它的服务器启动后，这一轮会继续。",
+  "try again: it is resumed once its server has started": "请重试：它的服务器启动后，这一轮会继续。",
   "wait for one of them, or cancel it: GET /v1/turns lists them":
     "请等其中一轮结束，或停止一轮；GET /v1/turns 会列出所有轮次。",
   "begin another one with it: POST /v1/turns": "请用这条消息开始新的一轮。",
-  "close those that nobody reads, or follow several turns over one WebSocket (/v1/ws)": "请关闭不用的页面。",
-  "what was said is in its conversation: GET /v1/conversations": "内容还在对话里。",
+  "close unused streams, or follow several turns over one WebSocket (/v1/ws)": "请关闭不用的页面。",
+  "its messages are in its conversation: GET /v1/conversations": "内容还在对话里。",
   "answer each question by its id, or leave the field out": "请按编号逐个答复，或去掉这个字段。",
   "the question is still open": "这个问题仍在等待答复。",
   "GET /v1/models lists them": "请从列出的模型中选择。",
@@ -411,22 +411,22 @@ export const SENTENCES: Table = {
   "read it with /content": "请用 /content 读取。",
   "run it as `throughline serve`, or call `AppState::with_pdf_program`":
     "请用 `throughline serve` 启动，或调用 `AppState::with_pdf_program`。",
-  "declare what it is, or application/octet-stream": "请换一个文件。",
+  "declare the actual type, or application/octet-stream": "请换一个文件。",
   'send it as {"type": "file"}': "请换一个文件。",
-  "the tool's schema says what fits: GET /v1/tools": "请对照工具的参数说明修改。",
+  "see the tool's schema: GET /v1/tools": "请对照工具的参数说明修改。",
   'look at the arguments, and send them again with "confirm": true': "请检查参数，然后批准运行。",
   "`throughline decode` in the terminal takes any size": "终端中的 `throughline decode` 不限大小。",
-  "look at what is there now, and change that": "请查看当前内容，在此基础上修改。",
+  "load the current version and apply the change to it": "请查看当前内容，在此基础上修改。",
   "choose another name": "请换一个名称。",
   "call it something else": "请换一个名称。",
   "choose another name, or change the file": "请换一个名称，或修改配置文件。",
-  "copy it once more, and nothing around it": "请重新复制，前后不要带其他内容。",
+  "copy the key again, without anything around it": "请重新复制，前后不要带其他内容。",
   "mend it, then connect": "请先修正，再连接。",
   "name a model, as its documentation calls it": "请按服务商的文档填写模型名称。",
   "put the key into the environment of the server": "请把密钥放到服务器的环境变量中。",
   "on that machine: throughline connect NAME --base-url URL --api openai-chat, or [upstreams.NAME] in throughline.toml":
     "请在那台机器上运行 throughline connect NAME --base-url URL --api openai-chat，或写进 throughline.toml 的 [upstreams.NAME]。",
-  "see what it says, or choose another model": "请查看它的说明，或换一个模型。",
+  "read its message, or choose another model": "请查看它的说明，或换一个模型。",
 };
 
 /** Names of limits; one that has none here is shown as it is called. */

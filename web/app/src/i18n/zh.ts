@@ -217,7 +217,7 @@ export const zh: Words = {
       "effect:external": "会影响外部系统，需先询问",
       require_confirmation: "此智能体每次调用前都会询问",
       manual: "此智能体的每次调用都由你决定",
-      unnamed_host: "没有人提到过这个主机：模型读到的内容可能随网址外传",
+      unnamed_host: "对话中没有提到过这个主机：模型读到的内容可能随网址泄露",
     };
     return known[rule] ?? `依据 ${rule}`;
   },

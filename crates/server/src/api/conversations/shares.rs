@@ -69,7 +69,7 @@ impl SharedReads {
         let Err(retry_at) = self.0.check_key(&share.id) else { return Ok(()) };
         let now = governor::clock::Clock::now(&governor::clock::DefaultClock::default());
         let wait_s = retry_at.wait_time_from(now).as_secs() + 1;
-        let message = "this link was opened too often within a minute";
+        let message = "this link was opened too many times within a minute";
         Err(ApiError::too_many("shared_reads_per_minute_max", message, wait_s))
     }
 }
@@ -302,7 +302,7 @@ async fn revoke_share(
     (status = 400, description = "Invalid request", body = ErrorResponse),
     (status = 404, description = "It has no such turn", body = ErrorResponse),
     (status = 410, description = "The link is unknown, revoked or expired", body = ErrorResponse),
-    (status = 429, description = "The link is read too often", body = ErrorResponse),
+    (status = 429, description = "The link was opened too many times within a minute", body = ErrorResponse),
 ))]
 async fn get_shared(
     State(state): State<AppState>,
@@ -340,7 +340,7 @@ async fn get_shared(
     (status = 200, description = "The bytes with their media type", body = String, content_type = "*/*"),
     (status = 404, description = "The conversation shows no such file", body = ErrorResponse),
     (status = 410, description = "The link is unknown, revoked or expired", body = ErrorResponse),
-    (status = 429, description = "The link is read too often", body = ErrorResponse),
+    (status = 429, description = "The link was opened too many times within a minute", body = ErrorResponse),
 ))]
 async fn download_shared(
     State(state): State<AppState>,
@@ -380,8 +380,8 @@ async fn find_share(state: &AppState, id: &str, secret: &str) -> Result<ShareRow
 }
 
 fn no_link() -> ApiError {
-    ApiError::gone("link_gone", "this link shows nothing: it is not complete, was revoked, or has expired")
-        .remedy("ask whoever sent it for a new one")
+    ApiError::gone("link_gone", "link is incomplete, revoked or expired")
+        .remedy("ask the sender for a new link")
 }
 
 /// The branch that a link shows; 404 if its conversation was deleted.

@@ -29,8 +29,9 @@ pub(crate) struct PdfTextQuery {
     (status = 200, description = "The text", body = PdfText),
     (status = 400, description = "Invalid query", body = ErrorResponse),
     (status = 404, description = "Not found", body = ErrorResponse),
-    (status = 422, description = "It is no PDF, is broken, needs a password, or takes too long", body = ErrorResponse),
-    (status = 429, description = "Too many PDF files of yours are being read", body = ErrorResponse),
+    (status = 422, description = "The file is not a PDF, is damaged, needs a password, or takes too long to \
+     read", body = ErrorResponse),
+    (status = 429, description = "Too many PDF files of this user are being read", body = ErrorResponse),
     (status = 501, description = "This server reads no PDF files", body = ErrorResponse),
     (status = 503, description = "Other PDF files are being read", body = ErrorResponse),
 ))]

@@ -49,7 +49,7 @@ impl From<RunningTurn> for OpenTurnInfo {
 
 /// List the turns that run on this server or are parked here, oldest first, on one page.
 #[utoipa::path(get, path = "/v1/turns", tag = "turns", responses(
-    (status = 200, description = "All turns that have not ended", body = ListPage<OpenTurnInfo>),
+    (status = 200, description = "All running turns", body = ListPage<OpenTurnInfo>),
     (status = 403, description = "The key lacks a scope", body = ErrorResponse),
 ))]
 pub(super) async fn list(

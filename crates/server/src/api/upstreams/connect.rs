@@ -129,8 +129,11 @@ impl<S: Send + Sync> FromRequestParts<S> for LocalCaller {
 
 fn connections(state: &AppState) -> Result<&UpstreamKeys, ApiError> {
     state.upstream_keys.as_ref().ok_or_else(|| {
-        ApiError::conflict("not_connectable", "this server keeps no keys, so nothing can be connected here")
-            .remedy("put the key into the environment of the server")
+        ApiError::conflict(
+            "not_connectable",
+            "this server does not store upstream keys, so none can be connected",
+        )
+        .remedy("put the key into the environment of the server")
     })
 }
 
@@ -197,7 +200,8 @@ fn known_upstream_info(
     (status = 400, description = "Invalid settings; `param` names the field", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `admin`, or `base_url` is given and the connection is not from this machine", body = ErrorResponse),
     (status = 404, description = "Unknown upstream", body = ErrorResponse),
-    (status = 409, description = "The environment has a key for it, which takes precedence; or the agent is part of the configuration", body = ErrorResponse),
+    (status = 409, description = "The environment has a key for it, which takes precedence; or the agent is \
+     defined in the configuration", body = ErrorResponse),
     (status = 422, description = "The upstream refuses the key (`wrong_key`), the quota is used up (`no_quota`), or the model does not exist (`no_such_model`)", body = ErrorResponse),
     (status = 502, description = "The upstream cannot be reached (`upstream_unreachable`) or refuses (`upstream_refused`)", body = ErrorResponse),
 ))]
@@ -218,11 +222,13 @@ async fn connect(
         let variable = upstream.key_variable().unwrap_or_default();
         return Err(ApiError::conflict(
             "key_in_environment",
-            format!("the server's environment has a key for it, in {variable}, which comes first"),
+            format!(
+                "the server's environment variable {variable} holds a key for it, which takes precedence"
+            ),
         )
         .param("key")
         .remedy(format!(
-            "connect without a key to use that one; or take {variable} out of the environment, and start again"
+            "connect without a key to use that one, or unset {variable} and restart the server"
         )));
     }
     if let Some(variable) = upstream.missing_key() {
@@ -301,7 +307,7 @@ impl ConnectPlan {
             Some(Err(why)) => {
                 return Err(ApiError::bad_request("bad_key", format!("this is no key: {why}"))
                     .param("key")
-                    .remedy("copy it once more, and nothing around it"));
+                    .remedy("copy the key again, without anything around it"));
             }
             Some(Ok(key)) => {
                 // Registered before any use that could log or return it.
@@ -311,7 +317,7 @@ impl ConnectPlan {
             None => None,
         };
         if request.agent.is_some() && request.model.is_none() {
-            let what = "an agent is given a model: name one";
+            let what = "connecting an agent requires a model";
             return Err(ApiError::bad_request("model_needed", what).param("model"));
         }
         let is_of_file = state.app.agents().iter().any(|agent| request.agent.as_ref() == Some(&agent.name));
@@ -335,8 +341,9 @@ impl ConnectPlan {
             return Err(ApiError::conflict("name_taken", what).remedy("call it something else"));
         }
         if own.is_none() && !is_known && !is_there && !is_ours {
-            return Err(ApiError::not_found("upstream", name)
-                .remedy("GET /v1/upstreams/known lists them; with `base_url` it may be any"));
+            return Err(ApiError::not_found("upstream", name).remedy(
+                "GET /v1/upstreams/known lists the known ones; with `base_url` any name is accepted",
+            ));
         }
         Ok(Self {
             connection: StoredUpstream { key, endpoint: own },
@@ -392,15 +399,15 @@ pub(super) fn probe_error(upstream: &Upstream, error: &ProbeError) -> ApiError {
     match error.failure {
         ProbeFailure::Key => {
             let key_hint = row.and_then(|row| row.key_url).map(|url| format!(", or make one at {url}"));
-            bad(StatusCode::UNPROCESSABLE_ENTITY, "wrong_key", &format!("{title} does not take this key"))
+            bad(StatusCode::UNPROCESSABLE_ENTITY, "wrong_key", &format!("{title} rejected this key"))
                 .param("key")
-                .remedy(format!("copy it once more, whole{}", key_hint.unwrap_or_default()))
+                .remedy(format!("copy the whole key again{}", key_hint.unwrap_or_default()))
         }
         ProbeFailure::Connection => {
             let remedy = if is_local {
-                format!("start {title}; it is looked for at {}", upstream.address())
+                format!("start {title}; it is expected at {}", upstream.address())
             } else {
-                "see whether this machine reaches it; a proxy is taken from HTTPS_PROXY".to_owned()
+                "check the network of this machine; a proxy is read from HTTPS_PROXY".to_owned()
             };
             bad(StatusCode::BAD_GATEWAY, "upstream_unreachable", &format!("{title} cannot be reached"))
                 .remedy(remedy)
@@ -418,11 +425,13 @@ pub(super) fn probe_error(upstream: &Upstream, error: &ProbeError) -> ApiError {
             &format!("{title} has nothing left for this key"),
         )
         .param("key")
-        .remedy("the key is a good one: top the account up, or take another key"),
-        ProbeFailure::Busy => {
-            ApiError::too_many("upstream_busy", with_reason(&format!("{title} wants a pause")), 10)
-                .remedy("try again in a moment")
-        }
+        .remedy("the key is valid: add credit to the account, or use another key"),
+        ProbeFailure::Busy => ApiError::too_many(
+            "upstream_busy",
+            with_reason(&format!("{title} is limiting the rate of requests")),
+            10,
+        )
+        .remedy("try again in a moment"),
         ProbeFailure::NotListed => ApiError::new(
             StatusCode::UNPROCESSABLE_ENTITY,
             "model_needed",
@@ -431,7 +440,7 @@ pub(super) fn probe_error(upstream: &Upstream, error: &ProbeError) -> ApiError {
         .param("model")
         .remedy("name a model, as its documentation calls it"),
         _ => bad(StatusCode::BAD_GATEWAY, "upstream_refused", &format!("{title} refuses"))
-            .remedy("see what it says, or choose another model"),
+            .remedy("read its message, or choose another model"),
     }
 }
 
@@ -445,7 +454,7 @@ async fn custom_address(
     if !is_local {
         return Err(ApiError::forbidden(
             "not_from_here",
-            "an address of one's own can be named from the server's own machine only",
+            "a custom `base_url` is accepted only from the server's own machine",
         )
         .param("base_url")
         .remedy("on that machine: throughline connect NAME --base-url URL --api openai-chat, or [upstreams.NAME] in throughline.toml"));
@@ -484,7 +493,7 @@ async fn custom_address(
     // refused.
     let is_own = |what: &str| matches!(what, "loopback" | "private");
     match addresses.iter().find_map(|address| non_public_reason(*address).filter(|what| !is_own(what))) {
-        Some(what) => Err(refuse(format!("nothing is asked there: the address is {what}"))),
+        Some(what) => Err(refuse(format!("the request was not sent: the address is {what}"))),
         None => Ok(CustomEndpoint { dialect, base_url: base_url.trim().to_owned() }),
     }
 }

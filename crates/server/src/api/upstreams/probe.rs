@@ -65,7 +65,7 @@ struct ProbeRequest {
     (status = 400, description = "No model, or an invalid one", body = ErrorResponse),
     (status = 403, description = "The key lacks the scope `admin`", body = ErrorResponse),
     (status = 404, description = "No such upstream", body = ErrorResponse),
-    (status = 409, description = "It is being measured", body = ErrorResponse),
+    (status = 409, description = "A measurement is running", body = ErrorResponse),
 ))]
 async fn probe(
     State(state): State<AppState>,
@@ -84,7 +84,7 @@ async fn probe(
     }
     let slot = state.probes.begin(&name).ok_or_else(|| {
         ApiError::conflict("probe_running", format!("`{name}` is being measured"))
-            .remedy("wait for that measurement, or end it by closing its connection")
+            .remedy("wait for the running measurement, or close its connection to stop it")
     })?;
     crate::user_agents::load_user_agents(&state.app, &*state.catalog, &principal.user).await?;
     let agents = state.app.agents_for(&Some(principal.user));

@@ -26,12 +26,12 @@ impl CloseReason {
     pub(super) fn frame(self) -> CloseFrame {
         let (code, reason) = match self {
             CloseReason::Stopping => (1001, "the server is stopping; connect again"),
-            CloseReason::Protocol => (1002, "that is no WebSocket frame that is understood here"),
+            CloseReason::Protocol => (1002, "unsupported WebSocket frame"),
             CloseReason::NotText => (1003, "messages are JSON texts"),
             CloseReason::NotUtf8 => (1007, "a text is not UTF-8"),
-            CloseReason::TooLarge => (1009, "a frame or message is over its limit"),
+            CloseReason::TooLarge => (1009, "frame or message too large"),
             CloseReason::Unauthenticated => (4401, "the key is no longer valid"),
-            CloseReason::TooSlow => (4408, "too far behind; connect again and go on behind the last seq"),
+            CloseReason::TooSlow => (4408, "too slow; reconnect and continue after the last seq"),
         };
         CloseFrame { code, reason: reason.into() }
     }

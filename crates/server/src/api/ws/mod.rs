@@ -54,7 +54,7 @@ async fn connect(
         .write_buffer_size(0)
         .protocols([PROTOCOL]);
     if other && upgrade.selected_protocol().is_none() {
-        let message = format!("none of the subprotocols that were offered is `{PROTOCOL}`");
+        let message = format!("the offered subprotocols do not include `{PROTOCOL}`");
         return Err(ApiError::bad_request("unknown_subprotocol", message).param("Sec-WebSocket-Protocol"));
     }
     let canceller = super::events::canceller_of(connection);

@@ -141,7 +141,7 @@ pub(super) struct DeclareToolsOp {
     pub client_id: Option<String>,
     /// Agent that the tools are for. An agent's toggles apply to these tools as to all others.
     #[serde(default)]
-    #[allow(dead_code, reason = "accepted for clients that say it")]
+    #[allow(dead_code, reason = "accepted for clients that send it")]
     pub agent: Option<String>,
     pub tools: Vec<ClientToolSpec>,
 }
@@ -190,7 +190,7 @@ pub(super) fn parse_request(text: &str) -> OpRequest {
     let name = match fields.remove("op") {
         Some(Value::String(name)) => name,
         _ => {
-            let error = ApiError::bad_request("missing_field", "`op` says what is wanted").param("op");
+            let error = ApiError::bad_request("missing_field", "the operation").param("op");
             let op = Err(error.remedy(format!("one of {}", OP_NAMES.join(", "))));
             return OpRequest { reference, op, command: None };
         }

@@ -259,7 +259,7 @@ impl ChatResponder {
 impl WholeAnswer {
     /// The completion, or the error that it ended with.
     fn into_body(self) -> Result<Result<Value, ChatErrorBody>, &'static str> {
-        self.completion.into_body(&self.responder.head).ok_or("an answer ended without an end")
+        self.completion.into_body(&self.responder.head).ok_or("a response ended without its final event")
     }
 
     /// The body after a head that was already sent. A failure can no longer set the status: if a status would
@@ -361,8 +361,8 @@ fn error_response(error: &ChatErrorBody) -> Response {
 
 /// The turn was lost before any part of the answer was sent.
 fn stream_error(why: io::Error) -> ApiError {
-    tracing::warn!(%why, "an answer breaks off before its first byte");
-    ApiError::unavailable("interrupted", "the server lost this answer before it began", 1)
+    tracing::warn!(%why, "a response failed before its first byte");
+    ApiError::unavailable("interrupted", "the server lost this response before it began", 1)
         .remedy("send the request again")
 }
 

@@ -133,7 +133,7 @@ pub(super) async fn turn_awaiting_results(
     if !missing.is_empty() {
         return Err(ApiError::bad_request(
             "missing_results",
-            format!("no result is there for {}", missing.join(", ")),
+            format!("missing results for {}", missing.join(", ")),
         )
         .param("messages")
         .remedy(

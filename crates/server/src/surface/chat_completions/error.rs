@@ -121,13 +121,13 @@ impl ChatErrorBody {
     pub(crate) fn for_broken_call(name: &str, cause: BrokenCallCause<'_>) -> Self {
         let reason = match cause {
             BrokenCallCause::Refused(message) => message.trim_end_matches('.'),
-            BrokenCallCause::Mended => "its arguments were mended, and a part of them had been sent",
+            BrokenCallCause::Mended => "its arguments were repaired after a part of them had been sent",
             BrokenCallCause::Cut => "the limit of tokens has cut it off",
             BrokenCallCause::Unfinished => "the turn ended before it was complete",
-            BrokenCallCause::AnsweredElsewhere => "its result has come from elsewhere",
+            BrokenCallCause::AnsweredElsewhere => "its result came from another source",
         };
         let remedy = match cause {
-            BrokenCallCause::AnsweredElsewhere => "The answer goes on there.",
+            BrokenCallCause::AnsweredElsewhere => "The answer continues there.",
             _ => "Send the request again.",
         };
         Self {

@@ -133,7 +133,7 @@ fn refusal_error_and_replaced_text_are_separate() {
     assert_eq!(error["code"], "upstream_lost");
     assert_eq!(
         error["message"],
-        "The model's reply broke off. The connection ended without the protocol's end marker. Try again."
+        "The model's reply ended early. The connection closed without the protocol's end marker. Try again."
     );
     assert_eq!((&answer.finish, &answer.usage), (&None, &None));
     let types = answer.event_types();
@@ -368,7 +368,7 @@ fn slow_client_call_streams_and_broken_one_is_an_error() {
 {"type":"tool_input","arguments":{"path":"a","text":"one two"},"text":"{\"path\": \"a\", \"text\": \"one two\"}","seal":"explicit"}
 {"type":"tool_result","status":"success"}"#;
     let goes_on_there =
-        "The call of `write` cannot be run: its result has come from elsewhere. The answer goes on there.";
+        "The call of `write` cannot be run: its result came from another source. The answer continues there.";
     let cannot = |why: &str| format!("The call of `write` cannot be run: {why}. Send the request again.");
     for (rest, ended, code, message) in [
         (refused, AnswerEnd::BrokenCall, "broken_call", cannot("`path` is missing")),
@@ -376,7 +376,7 @@ fn slow_client_call_streams_and_broken_one_is_an_error() {
             &mended,
             AnswerEnd::BrokenCall,
             "broken_call",
-            cannot("its arguments were mended, and a part of them had been sent"),
+            cannot("its arguments were repaired after a part of them had been sent"),
         ),
         (cut, AnswerEnd::TurnEnded, "broken_call", cannot("the limit of tokens has cut it off")),
         (elsewhere, AnswerEnd::AnsweredElsewhere, "broken_call", goes_on_there.to_owned()),

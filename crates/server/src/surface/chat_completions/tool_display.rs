@@ -235,7 +235,7 @@ fn status_word(status: CallStatus) -> &'static str {
         CallStatus::Cancelled => "cancelled",
         CallStatus::TimedOut => "timed out",
         CallStatus::NotStarted => "not started",
-        CallStatus::Unknown => "unknown: it was started, and what became of it is not known",
+        CallStatus::Unknown => "unknown: it was started, but its outcome is unknown",
     }
 }
 

@@ -101,7 +101,7 @@ async fn invalid_and_config_only_settings_are_rejected_by_field() {
         (
             json!({"policy": [{"decide": "ask", "tool": "*"}, {"decide": "allow"}]}),
             "settings.policy[1]",
-            "does not say which calls",
+            "has no condition",
         ),
         // What is the configuration's alone.
         (
@@ -166,7 +166,7 @@ async fn tools_are_toggled_by_name_and_source() {
     assert_eq!(offered(&server).await, all - 6, "seven of that source, and one of them is on by name");
     let why = get(&server, "/v1/agents/a/tools").await["items"].clone();
     let note = why.as_array().unwrap().iter().find(|tool| tool["name"] == "test.note").unwrap().clone();
-    assert!(note["why_not"].as_str().unwrap().contains("switched off"), "{note}");
+    assert!(note["why_not"].as_str().unwrap().contains("disabled"), "{note}");
     switch(&server, json!({"sources": {"test": null}})).await;
     assert_eq!(offered(&server).await, all, "switches can be taken away");
     for (body, param) in [
@@ -260,7 +260,7 @@ async fn preview_resolves_unsaved_settings_without_saving() {
     assert!(ways[1]["prompt"].as_str().unwrap().contains("test_echo"), "{}", ways[1]);
     let tools = seen["tools"]["tools"].as_array().unwrap();
     let note = tools.iter().find(|tool| tool["name"] == "test.note").unwrap();
-    assert!(note["why_not"].as_str().unwrap().contains("switched off"), "{note}");
+    assert!(note["why_not"].as_str().unwrap().contains("disabled"), "{note}");
     assert_eq!(seen["tools"]["unknown_toggles"], json!(["gone"]));
     assert_eq!(seen["call"], Value::Null, "nobody has asked about one");
     // Nothing of it was saved.

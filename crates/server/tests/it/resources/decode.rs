@@ -63,9 +63,9 @@ async fn recording_is_decoded_into_events_and_not_stored() {
     let (_, forced) = decode("?api=anthropic", CHAT.into()).await;
     assert_eq!((&forced["api"], &forced["text"]), (&json!("anthropic"), &json!("")));
     for (body, code, language, what) in [
-        (&b"\x1f\x8b\x08\x00"[..], "compressed", "en", "It is compressed."),
+        (&b"\x1f\x8b\x08\x00"[..], "compressed", "en", "The recording is compressed."),
         (b"<html><title>502</title>", "html", "zh-CN", "它是网页"),
-        (b"curl: (7) Failed to connect", "not_sse", "en", "It is no stream"),
+        (b"curl: (7) Failed to connect", "not_sse", "en", "The recording is not a stream"),
     ] {
         let (_, found) = decode(&format!("?language={language}"), body.into()).await;
         assert_eq!(found["mistakes"][0]["code"], code, "{found}");

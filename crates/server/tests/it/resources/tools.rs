@@ -102,7 +102,7 @@ async fn manual_call_needs_consent_despite_an_allow_rule() {
     let (status, said) = call(&server, "test.note", body).await;
     assert_eq!((status, &said["error"]["code"]), (409, &json!("confirmation_required")), "{said}");
     let message = said["error"]["message"].as_str().unwrap();
-    assert!(message.contains("a call by hand needs consent of its own"), "{message}");
+    assert!(message.contains("a manual call needs explicit consent"), "{message}");
     assert_eq!(said["error"]["allowed_by"], "rule:1 allow test.note");
 }
 

@@ -357,7 +357,7 @@ pub(crate) async fn import(
     }
     if let Some(leaf) = &conversation.leaf_id {
         if !before.contains(leaf.as_str()) {
-            return Err(StoreError::invalid("leaf_id", "it is no turn of the conversation"));
+            return Err(StoreError::invalid("leaf_id", "it is not a turn of the conversation"));
         }
         set_leaf(db, user, id, leaf).await?;
     }
@@ -390,7 +390,7 @@ async fn import_turn(
     if let Some(parent) = &turn.parent
         && !before.contains(parent.turn_id.as_str())
     {
-        return Err(StoreError::invalid("turns", format!("what `{}` continues is not before it", turn.id)));
+        return Err(StoreError::invalid("turns", format!("the parent of `{}` does not precede it", turn.id)));
     }
     let input_text = replace_nul(&turn.input_text);
     let new_row = TurnInsert {

@@ -14,7 +14,7 @@ pub(crate) async fn add(
     validate_id("user", user)?;
     validate_id("key_id", &key.id)?;
     if key.user != user {
-        return Err(StoreError::invalid("user", "a key is added by its own user"));
+        return Err(StoreError::invalid("user", "a key can only be added by its own user"));
     }
     if key.hash.is_empty() {
         return Err(StoreError::invalid("hash", "it is empty"));

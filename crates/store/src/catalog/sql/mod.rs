@@ -286,7 +286,7 @@ pub(crate) async fn samples(
 
 /// A number that a database can hold.
 fn to_sql(field: &'static str, number: u64) -> Result<i64, StoreError> {
-    i64::try_from(number).map_err(|_| StoreError::invalid(field, "it is too large for a database"))
+    i64::try_from(number).map_err(|_| StoreError::invalid(field, "it is too large for the database"))
 }
 
 fn to_json(value: &impl Serialize) -> Result<String, StoreError> {

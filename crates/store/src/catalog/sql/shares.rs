@@ -13,7 +13,7 @@ pub(crate) async fn add(
 ) -> Result<bool, StoreError> {
     validate_id("share_id", &share.id)?;
     if share.user != user {
-        return Err(StoreError::invalid("user", "a link is added by its own user"));
+        return Err(StoreError::invalid("user", "a link can only be added by its own user"));
     }
     if share.hash.is_empty() {
         return Err(StoreError::invalid("hash", "it is empty"));

@@ -19,7 +19,7 @@ impl PlainPrompt {
         let tags = ["{{", "{%", "{#"].into_iter().filter_map(|tag| source.find(tag));
         if let Some(at) = tags.min() {
             let help = "build it with the cargo feature prompt-templates".to_owned();
-            let message = "this build sends prompts as they stand, and this one is a template".to_owned();
+            let message = "this build has no template engine, but this prompt is a template".to_owned();
             return Err(TemplateError::at_span(source, at..at + 2, message, Some(help)));
         }
         if source.len() > PROMPT_BYTES_MAX {

@@ -157,11 +157,11 @@ impl TemplateError {
                     name => Self::unknown_name_at(source, span, name),
                 };
             }
-            ErrorKind::OutOfFuel => format!("the template does not end within {FUEL_MAX} instructions"),
+            ErrorKind::OutOfFuel => format!("the template exceeds {FUEL_MAX} instructions"),
             ErrorKind::WriteFailure => format!("the prompt is longer than {} KiB", PROMPT_BYTES_MAX >> 10),
             ErrorKind::UnknownFilter => format!("there is no filter here: {detail}"),
             ErrorKind::SyntaxError => {
-                help = Some("text with `{{` in it stands between {% raw %} and {% endraw %}".to_owned());
+                help = Some("wrap text that contains `{{` in {% raw %} and {% endraw %}".to_owned());
                 format!("this is not a template: {detail}")
             }
             kind if detail.is_empty() => kind.to_string(),

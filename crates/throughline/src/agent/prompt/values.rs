@@ -119,7 +119,7 @@ impl Object for ToolsValue {
             let name = arg.as_str().ok_or_else(|| {
                 Error::new(
                     ErrorKind::InvalidOperation,
-                    "tools(…) takes names of sources, groups or tools as texts",
+                    "tools(…) expects names of sources, groups or tools as strings",
                 )
             })?;
             match self.text.matching(name) {

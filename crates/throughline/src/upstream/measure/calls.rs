@@ -51,10 +51,10 @@ impl MeasureSession<'_> {
         }
         match count {
             0 if reply.is_cut() => self.row("tools", Unclear, "the reply ended before a call"),
-            0 => self.quirk("tools", No, "ignores_tools", "accepted, and no call was made"),
+            0 => self.quirk("tools", No, "ignores_tools", "accepted, but no call was made"),
             1 => {
                 self.row("tools", Yes, "native");
-                self.quirk("parallel_calls", No, "single_call", "two were asked for, one came");
+                self.quirk("parallel_calls", No, "single_call", "two calls requested, one made");
             }
             _ => {
                 self.row("tools", Yes, "native");
@@ -156,7 +156,7 @@ impl MeasureSession<'_> {
                 self.quirk("results", Yes, quirk, "ids must be nine letters and digits");
                 self.set("profile.tool_id_format", "nine_alphanumeric");
             } else {
-                self.quirk("results", Yes, quirk, "the reasoning before a call must come back");
+                self.quirk("results", Yes, quirk, "the reasoning before a call must be sent back");
                 self.set("profile.reasoning_echo", "reasoning_content");
             }
         }
@@ -178,7 +178,7 @@ impl MeasureSession<'_> {
                 self.row("forced_call", Unclear, "the reply ended before a call");
             }
             MeasureAnswer::Reply(_) => {
-                self.quirk("forced_call", No, "forced_call_ignored", "accepted, and not made");
+                self.quirk("forced_call", No, "forced_call_ignored", "accepted, but not made");
                 self.set("profile.tool_choice_required", false);
             }
             MeasureAnswer::Refused(status, _) => {
@@ -193,7 +193,7 @@ impl MeasureSession<'_> {
                 self.set("profile.tool_choice_none", true);
             }
             MeasureAnswer::Reply(_) => {
-                self.quirk("forbidden_call", No, "forbidden_call_ignored", "accepted, and a call came");
+                self.quirk("forbidden_call", No, "forbidden_call_ignored", "accepted, and a call was made");
                 self.set("profile.tool_choice_none", false);
             }
             MeasureAnswer::Refused(status, _) => {

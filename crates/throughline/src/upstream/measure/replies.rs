@@ -27,7 +27,7 @@ impl MeasureSession<'_> {
                 MeasureAnswer::Reply(reply)
                     if !reply.has_content() && self.transfer == TransferMode::Stream =>
                 {
-                    let detail = "what comes is no stream that can be read; whole replies are tried";
+                    let detail = "the response is not a readable stream; trying complete replies";
                     self.without_streaming("broken_stream", detail);
                 }
                 MeasureAnswer::Reply(reply) => break reply,
@@ -68,7 +68,7 @@ impl MeasureSession<'_> {
             && failure::mentions_encrypted_reasoning(status, &text)
         {
             self.profile.encrypted_reasoning = false;
-            let detail = "reasoning is not given back encrypted";
+            let detail = "encrypted reasoning is not returned";
             self.quirk("encrypted_reasoning", No, "encrypted_reasoning_refused", detail);
             self.set("profile.encrypted_reasoning", false);
         } else if self.transfer == TransferMode::Stream && text.contains("stream") {
@@ -97,7 +97,7 @@ impl MeasureSession<'_> {
             return;
         }
         if !first.raw.is_stream {
-            let detail = "a stream was asked for, and one body comes";
+            let detail = "a stream was requested, but a complete body was returned";
             self.without_streaming("whole_body_for_stream", detail);
             return;
         }
@@ -106,7 +106,7 @@ impl MeasureSession<'_> {
             self.row("first_token", Yes, format!("after {ms} ms"));
         }
         if !first.raw.has_end_marker {
-            self.quirk("end_marker", No, "no_end_marker", "the stream just ends");
+            self.quirk("end_marker", No, "no_end_marker", "the stream has no end marker");
         }
         match first.raw.comments {
             0 => {}
@@ -136,9 +136,9 @@ impl MeasureSession<'_> {
                 self.row("usage", Yes, detail);
             }
             None if !self.profile.include_usage => {
-                self.row("usage", No, "no token counts come without asking")
+                self.row("usage", No, "token counts are only sent on request")
             }
-            None => self.quirk("usage", No, "no_stream_usage", "no token counts come"),
+            None => self.quirk("usage", No, "no_stream_usage", "no token counts are sent"),
         }
     }
 
@@ -151,13 +151,13 @@ impl MeasureSession<'_> {
             first.raw.deltas().any(|delta| delta[name].as_str().is_some_and(|text| !text.is_empty()))
         };
         if self.dialect != Dialect::OpenaiChat || !first.raw.is_stream {
-            self.row("reasoning", Yes, "in the API's own form");
+            self.row("reasoning", Yes, "in the format of the API");
         } else if has("reasoning_content") {
             self.row("reasoning", Yes, "in `reasoning_content`");
         } else if has("reasoning") {
             self.quirk("reasoning", Yes, "thinks_in_reasoning", "in `reasoning`");
         } else {
-            self.quirk("reasoning", Yes, "thinks_in_text", "between tags in the text; it is split off");
+            self.quirk("reasoning", Yes, "thinks_in_text", "between tags in the text; separated from it");
         }
     }
 
@@ -231,7 +231,7 @@ impl MeasureSession<'_> {
         self.transfer = TransferMode::Stream;
         match answer? {
             MeasureAnswer::Reply(reply) if reply.has_content() => self.row("whole_replies", Yes, "answered"),
-            MeasureAnswer::Reply(_) => self.row("whole_replies", Unclear, "an empty reply came"),
+            MeasureAnswer::Reply(_) => self.row("whole_replies", Unclear, "the reply was empty"),
             MeasureAnswer::Refused(status, _) => {
                 self.quirk("whole_replies", No, "stream_only", format!("refused (HTTP {status})"));
             }

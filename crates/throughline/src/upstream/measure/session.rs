@@ -59,7 +59,7 @@ impl<'a> MeasureSession<'a> {
         mut request: ModelRequest,
     ) -> Result<MeasureAnswer, ProbeError> {
         if self.requests >= MEASURE_REQUESTS_MAX {
-            let why = format!("it refuses too much: {MEASURE_REQUESTS_MAX} requests were sent");
+            let why = format!("too many requests were rejected: {MEASURE_REQUESTS_MAX} were sent");
             return Err(ProbeError { failure: ProbeFailure::Refused, why });
         }
         self.requests += 1;

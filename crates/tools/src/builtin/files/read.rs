@@ -107,7 +107,7 @@ fn read(
         text.push_str("(the file is empty)\n");
     } else if !reached_end {
         text.push_str(&format!(
-            "[lines {}-{line_number}; there is more: go on with start_line {}]\n",
+            "[lines {}-{line_number}; more follows: continue with start_line {}]\n",
             arguments.start_line,
             line_number + 1
         ));

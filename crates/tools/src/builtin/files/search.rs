@@ -227,7 +227,10 @@ impl FileSearch<'_> {
         }
         if self.skipped > 0 {
             let max = format_bytes(SEARCH_FILE_BYTES_MAX);
-            text.push_str(&format!("[{} passed over: not text, unreadable or over {max}]\n", self.skipped));
+            text.push_str(&format!(
+                "[{} skipped: not text, unreadable or larger than {max}]\n",
+                self.skipped
+            ));
         }
         let matches: Vec<Value> = self
             .matches

@@ -20,7 +20,7 @@ const NON_PUBLIC_V4: [(Ipv4Addr, u32, &str); 17] = [
     (Ipv4Addr::new(10, 0, 0, 0), 8, "private"),
     (Ipv4Addr::new(100, 64, 0, 0), 10, "shared by a carrier"),
     (Ipv4Addr::new(127, 0, 0, 0), 8, "loopback"),
-    (Ipv4Addr::new(169, 254, 0, 0), 16, "link-local, where clouds keep credentials"),
+    (Ipv4Addr::new(169, 254, 0, 0), 16, "link-local, used by cloud metadata services"),
     (Ipv4Addr::new(172, 16, 0, 0), 12, "private"),
     (Ipv4Addr::new(192, 0, 0, 0), 24, "for protocols"),
     (Ipv4Addr::new(192, 0, 2, 0), 24, "for documentation"),
@@ -32,7 +32,7 @@ const NON_PUBLIC_V4: [(Ipv4Addr, u32, &str); 17] = [
     (Ipv4Addr::new(224, 0, 0, 0), 4, "multicast"),
     (Ipv4Addr::new(240, 0, 0, 0), 4, "reserved"),
     // Public by number, but answered by the host of every Azure machine.
-    (Ipv4Addr::new(168, 63, 129, 16), 32, "a cloud's own service"),
+    (Ipv4Addr::new(168, 63, 129, 16), 32, "a cloud metadata service"),
     // The metadata address of Oracle is inside 192.0.0.0/24; that of Alibaba inside 100.64.0.0/10.
     (Ipv4Addr::new(255, 255, 255, 255), 32, "broadcast"),
 ];

@@ -91,7 +91,7 @@ pub fn private_by_address(url: &Url, private: &[PrivateHost]) -> Option<String> 
         Host::Domain(name) => {
             let bare = bare_host(name);
             let is_here = bare == "localhost" || bare.ends_with(".localhost");
-            return is_here.then(|| format!("`{name}` is this machine, which is not public"));
+            return is_here.then(|| format!("`{name}` is this machine, not a public address"));
         }
     };
     non_public_reason(address).map(|what| format!("{address} is not public ({what})"))
@@ -160,7 +160,7 @@ pub async fn resolve_allowed_addresses(
     // One bad address among good ones is enough: which one is dialled would be chance.
     let bad = addresses.iter().find_map(|address| Some((address, non_public_reason(*address)?)));
     if let Some((address, what)) = bad.filter(|_| !is_private) {
-        return Err(format!("`{name}` leads to {address}, which is not public ({what})"));
+        return Err(format!("`{name}` resolves to {address}, which is not public ({what})"));
     }
     Ok(addresses.into_iter().take(ADDRESSES_MAX).map(|address| SocketAddr::new(address, port)).collect())
 }

@@ -181,7 +181,8 @@ impl HttpFetch {
                 // The responding server chooses the target, like a text would: it needs an approval like any
                 // address that the model chooses.
                 return Err(ToolError::new(format!(
-                    "redirected to {target}: this is another host and was not fetched; fetch this address itself if it is wanted"
+                    "redirected to {target}, which is another host and was not fetched; fetch that address \
+                     directly if needed"
                 )));
             }
             if target.origin() != url.origin() {
@@ -213,7 +214,7 @@ impl HttpFetch {
         // The answer to HEAD has no body that could be packed.
         if let Some(encoding) = encoding.filter(|_| !body.is_empty()) {
             return Err(ToolError::new(format!(
-                "the answer is compressed ({encoding}) though that was not asked for"
+                "the response is compressed ({encoding}), which was not requested"
             )));
         }
         let text =
@@ -311,7 +312,7 @@ fn request_headers(text: &str) -> Result<HeaderMap, String> {
             return Err(invalid("this is not `Name: value`"));
         };
         let name = HeaderName::try_from(name)
-            .map_err(|_| invalid("what stands before the colon is not the name of a header"))?;
+            .map_err(|_| invalid("the part before the colon is not a valid header name"))?;
         let lower = name.as_str();
         if RESERVED.contains(&lower) || lower.starts_with("proxy-") || lower.starts_with("x-forwarded-") {
             return Err(invalid(&format!("{name}: this header cannot be set")));

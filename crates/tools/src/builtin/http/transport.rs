@@ -158,7 +158,7 @@ fn describe_error(error: &reqwest::Error) -> String {
     } else if error.is_connect() {
         "cannot connect".to_owned()
     } else {
-        "the exchange broke".to_owned()
+        "the exchange was interrupted".to_owned()
     };
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

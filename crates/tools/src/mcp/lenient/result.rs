@@ -22,9 +22,9 @@ pub(super) fn read_call(result: Value) -> Result<ServerResult, String> {
         Some("input_required") => {
             return serde_json::from_value(result)
                 .map(ServerResult::InputRequiredResult)
-                .map_err(|error| format!("it asks for input in a form that cannot be read: {error}"));
+                .map_err(|error| format!("its request for input cannot be parsed: {error}"));
         }
-        Some("task") => return Err("it made a task of the call, which was not asked for".to_owned()),
+        Some("task") => return Err("it turned the call into a task, which was not requested".to_owned()),
         _ => {}
     }
     let mut read = CallToolResult::default();

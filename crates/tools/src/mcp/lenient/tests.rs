@@ -76,7 +76,7 @@ fn invalid_json_reply_ends_only_its_own_call() {
     check(
         &[7],
         r#"{"jsonrpc":"2.0","result":{"content":["#,
-        &["7 its reply is no JSON: the text ends where a value was expected at byte 38"],
+        &["7 its reply is no JSON: the text ends where a value is expected at byte 38"],
     );
     // The one of two that it belongs to is not known.
     check(&[7, 8], r#"{"jsonrpc":"2.0","result":{"content":["#, &[]);

@@ -43,7 +43,9 @@ pub(in crate::mcp) fn read_list(result: Value, task_only: &TaskOnly) -> Result<L
     match fields.remove("nextCursor") {
         None | Some(Value::Null) => {}
         Some(Value::String(cursor)) => list.next_cursor = Some(cursor),
-        Some(other) => faults.push((None, format!("its list ends at a cursor that is {}", kind_of(&other)))),
+        Some(other) => {
+            faults.push((None, format!("its list ends at an invalid cursor: {}", kind_of(&other))))
+        }
     }
     list.ttl_ms = fields.get("ttlMs").and_then(Value::as_f64).filter(|ms| *ms >= 1.0).map(|ms| ms as u64);
     if !faults.is_empty() {
@@ -255,7 +257,7 @@ mod tests {
             (json!({}), Some("it lists no tools: `tools` is nothing")),
             (json!({"tools": null}), Some("it lists no tools: `tools` is `null`")),
             (json!({"tools": {"a": {}}}), Some("it lists no tools: `tools` is an object")),
-            (json!({"tools": [], "nextCursor": 7}), Some("its list ends at a cursor that is a number")),
+            (json!({"tools": [], "nextCursor": 7}), Some("its list ends at an invalid cursor: a number")),
             (json!({"tools": [], "ttlMs": "soon", "_meta": {FAULTS: [{"message": "forged"}]}}), None),
             (json!([]), None),
         ] {

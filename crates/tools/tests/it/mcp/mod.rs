@@ -157,7 +157,7 @@ async fn cancel_reaches_the_server_and_late_replies_are_ignored() {
     let dropped = tokio::spawn(harness.running(call));
     harness.logged_times("called: hang", 2).await;
     dropped.abort();
-    harness.logged("cancelled: nobody waits for it any more").await;
+    harness.logged("cancelled: the caller is no longer waiting").await;
     harness.stop().await;
 }
 
@@ -169,7 +169,7 @@ async fn crashed_server_restarts_and_its_calls_fail_or_are_unknown() {
     assert_eq!(registry.get(&"fake.die_reading".into()).unwrap().spec().effect, Effect::Read);
     let outcome = harness.call("die_reading", json!({})).await;
     assert!(
-        matches!(&outcome, CallOutcome::Failed { message, .. } if message.contains("ended before")),
+        matches!(&outcome, CallOutcome::Failed { message, .. } if message.contains("closed before")),
         "{outcome:?}"
     );
     // A call waits for the server to be there again, and the tools stay.
@@ -178,12 +178,14 @@ async fn crashed_server_restarts_and_its_calls_fail_or_are_unknown() {
     harness.until(is_up).await;
     let outcome = harness.call("die_writing", json!({})).await;
     assert!(
-        matches!(&outcome, CallOutcome::Unknown { message: Some(message), .. } if message.contains("ended before")),
+        matches!(&outcome, CallOutcome::Unknown { message: Some(message), .. } if message.contains("closed before")),
         "it may have written: {outcome:?}"
     );
     harness
         .until(|toolbox| {
-            messages(&toolbox.faults()).iter().any(|m| m.contains("exit code 3") && m.contains("last words"))
+            messages(&toolbox.faults())
+                .iter()
+                .any(|m| m.contains("exited with code 3") && m.contains("last words"))
         })
         .await;
     assert!(has(&harness.toolbox, "fake.echo"), "its tools stay while it is started again");
@@ -199,11 +201,11 @@ async fn failed_server_start_reports_stderr_and_is_retried() {
     let fault = &harness.toolbox.faults()[0];
     assert_eq!((fault.source.as_str(), &fault.tool), ("mcp:fake", &None));
     assert!(
-        fault.message.contains("exit code 1") && fault.message.contains("cannot find my files"),
+        fault.message.contains("exited with code 1") && fault.message.contains("cannot find my files"),
         "{}",
         fault.message
     );
-    assert!(fault.message.contains("tried again in"), "{}", fault.message);
+    assert!(fault.message.contains("retrying in"), "{}", fault.message);
     harness.until(is_up).await;
     assert_eq!(text(&harness.call("echo", json!({"text": "at last"})).await), "at last");
     harness.stop().await;
@@ -227,14 +229,18 @@ async fn unreachable_server_fault_has_cause_and_remedy() {
         ),
         (env("$NO_SUCH_VARIABLE"), "the environment variable NO_SUCH_VARIABLE is not set", "`env`"),
         (secret, "the environment variable NO_SUCH is not set", "`headers`"),
-        (url("http://127.0.0.1:9/mcp"), "http://127.0.0.1:9/mcp: ", "Is it an MCP server"),
+        (url("http://127.0.0.1:9/mcp"), "http://127.0.0.1:9/mcp: ", "Check that it is an MCP server"),
         // However long the address is, the cause is there.
-        (url(&format!("http://127.0.0.1:9/{}", "long/".repeat(100))), "tcp connect error", "does it run"),
+        (
+            url(&format!("http://127.0.0.1:9/{}", "long/".repeat(100))),
+            "tcp connect error",
+            "that it is running",
+        ),
         // It refuses the probe, and dies of the older handshake.
         (
             fake_server(&[("ERA", "faint")]),
-            "ended with exit code 5 before it had shaken hands",
-            "does it run",
+            "exited with code 5 before completing the MCP handshake",
+            "that it is running",
         ),
         (McpServer { start_timeout_ms: 300, ..program("cat") }, "", ""),
         (
@@ -319,7 +325,7 @@ async fn garbage_and_oversized_replies_keep_the_connection() {
     assert_eq!(text(&harness.call("garbage", json!({})).await), "after the garbage");
     let outcome = harness.call("flood", json!({})).await;
     assert!(
-        matches!(&outcome, CallOutcome::Unknown { message: Some(message), .. } if message.contains("is the limit")),
+        matches!(&outcome, CallOutcome::Unknown { message: Some(message), .. } if message.contains("the limit of")),
         "{outcome:?}"
     );
     assert_eq!(text(&harness.call("echo", json!({"text": "still there"})).await), "still there");
@@ -336,7 +342,7 @@ async fn too_deep_schema_is_one_fault_and_other_tools_work() {
         let faults = harness.toolbox.faults();
         assert_eq!(
             messages(&faults),
-            ["its definition nests deeper than 64 levels, which is the limit"],
+            ["its definition is nested deeper than the limit of 64 levels"],
             "{levels}"
         );
         assert_eq!(faults[0].tool, Some("fake.deep".into()));

@@ -101,10 +101,10 @@ async fn malformed_http_list_page_affects_only_itself() {
 async fn invalid_handshake_result_is_a_bounded_fault() {
     let long = "x".repeat(100_000);
     for (result, expected) in [
-        (json!(7), "names no revision of the protocol: 7; tried again"),
+        (json!(7), "names no revision of the protocol: 7; retrying"),
         (
             json!({"protocolVersion": null}),
-            "names no revision of the protocol: {\"protocolVersion\":null}; tried",
+            "names no revision of the protocol: {\"protocolVersion\":null}; retrying",
         ),
         (json!(long), "names no revision of the protocol: \"xxx"),
     ] {
@@ -131,14 +131,18 @@ async fn refused_or_missing_handshake_fault_shows_the_reply() {
     for (reply, expected, remedy) in [
         (
             refusal("Unsupported protocol version", revisions),
-            r#"refuses the handshake: Unsupported protocol version (code -32602): {"supported":["2024-11-05"]}; tried"#,
+            r#"refuses the handshake: Unsupported protocol version (code -32602): {"supported":["2024-11-05"]}; retrying"#,
             "update the server",
         ),
-        (refusal("No", Value::Null), "refuses the handshake: No (code -32602); tried", "Is it an MCP server"),
+        (
+            refusal("No", Value::Null),
+            "refuses the handshake: No (code -32602); retrying",
+            "Check that it is an MCP server",
+        ),
         (
             refusal("No", json!("\u{202e}so".repeat(100))),
             r#"(code -32602): "\u202eso\u202eso"#,
-            "Is it an MCP server",
+            "Check that it is an MCP server",
         ),
         // The message is long, too, and a secret is where it is cut.
         (
@@ -148,8 +152,8 @@ async fn refused_or_missing_handshake_fault_shows_the_reply() {
         ),
         (
             json!({"jsonrpc": "2.0", "method": "notifications/odd"}),
-            r#"its answer holds no reply to the request: {"jsonrpc":"2.0","method":"notifications/odd"}; tried"#,
-            "Is it an MCP server",
+            r#"its answer holds no reply to the request: {"jsonrpc":"2.0","method":"notifications/odd"}; retrying"#,
+            "Check that it is an MCP server",
         ),
     ] {
         for era in [ProtocolEra::V2025_11_25, ProtocolEra::Auto] {
@@ -182,8 +186,8 @@ async fn html_or_redirect_as_handshake_is_a_named_fault() {
     let page = "content-type: text/html\r\ncontent-length: 6\r\n\r\n<html>".to_owned();
     let far = format!("location: https://example.org/{}\r\ncontent-length: 0\r\n\r\n", "long/".repeat(100));
     for (status, rest, expected) in [
-        ("200 OK", page, "its answer is `text/html`, and neither JSON nor events; tried"),
-        ("307 Temporary Redirect", far, "it redirects to another origin, https://example.org; tried"),
+        ("200 OK", page, "its answer is `text/html`, and neither JSON nor events; retrying"),
+        ("307 Temporary Redirect", far, "it redirects to another origin, https://example.org; retrying"),
     ] {
         let answer = format!("HTTP/1.1 {status}\r\nconnection: close\r\n{rest}");
         let (url, _requests) = super::harness::listener(move |_| answer.clone()).await;
@@ -235,10 +239,7 @@ async fn repeated_cursor_ends_the_tool_list() {
     let harness = http_harness(&server, 50_000).await;
     harness.until(|toolbox| !toolbox.faults().is_empty()).await;
     let faults = messages(&harness.toolbox.faults());
-    assert_eq!(
-        faults,
-        ["its list of tools comes back to a cursor that it gave before, and is read to there"]
-    );
+    assert_eq!(faults, ["its list of tools repeats a cursor; reading stopped there"]);
     assert_eq!(server.state().pages, 2);
     echoes(&harness, "the same cursor").await;
     harness.stop().await;
@@ -252,7 +253,7 @@ async fn refused_list_update_leaves_known_tools() {
     harness.call("refuse", json!({})).await;
     harness.until(|toolbox| !toolbox.faults().is_empty()).await;
     let fault = messages(&harness.toolbox.faults()).remove(0);
-    assert!(fault.contains("it does not list its tools: not today"), "{fault}");
+    assert!(fault.contains("listing its tools failed: not today"), "{fault}");
     echoes(&harness, "a refused list").await;
     server.state().list = HttpList::Sound;
     harness.until(|toolbox| toolbox.faults().is_empty()).await;
@@ -273,7 +274,7 @@ async fn invalid_json_reply_is_repaired_or_ends_its_call_at_once() {
         (reply(r#"{"content":["@BARE@"]}"#), Err(": its reply is no JSON: not a JSON value at byte ")),
         (
             r#"{"jsonrpc":"2.0","id":@ID@,"result":{"content":["#.to_owned(),
-            Err(": its reply is no JSON: the text ends where a value was expected at byte "),
+            Err(": its reply is no JSON: the text ends where a value is expected at byte "),
         ),
     ];
     let program = McpHarness::start(McpServer {
@@ -326,7 +327,7 @@ async fn invalid_http_answer_ends_its_call_at_once() {
         ("json", "{}", "its answer holds no reply to the request"),
         ("json", r#"{"id":"@ID@","result":{}}"#, "its answer holds no reply to the request"),
         ("text", "<html>", "its answer is `text/plain`, and neither JSON nor events"),
-        ("events", "ping", "ended before it had answered"),
+        ("events", "ping", "closed before it replied"),
     ] {
         let outcome = harness.call("raw", json!({"line": line, "kind": kind})).await;
         let report = format!("{outcome:?}");
@@ -355,7 +356,7 @@ async fn restarted_http_server_is_reinitialized() {
     echoes(&harness, "a restart in a call").await;
     let outcome = soon(running).await.unwrap();
     let CallOutcome::Unknown { message: Some(message), .. } = &outcome else { panic!("{outcome:?}") };
-    assert!(message.contains("broke before it had answered"), "{message}");
+    assert!(message.contains("failed before it replied"), "{message}");
     assert_eq!(server.state().sessions, 3);
     echoes(&harness, "two restarts").await;
     harness.stop().await;

@@ -172,8 +172,7 @@ fn read_message_end(json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
     step.finish(reason, &raw);
     let message = json.nonempty("error");
     if message.is_some() || reason == FinishReason::Error {
-        let message =
-            message.unwrap_or(Cow::Borrowed("the reply ended with an error that was not explained"));
+        let message = message.unwrap_or(Cow::Borrowed("the reply ended with an unspecified error"));
         return step.fail(UpstreamError {
             message: message.into_owned(),
             kind: Some(raw.into_owned()),

@@ -423,7 +423,7 @@ impl ResponsesDecoder {
             ("failed", _) => {
                 step.finish(FinishReason::Error, status);
                 step.fail(error_of(response).unwrap_or_else(|| UpstreamError {
-                    message: "the response failed, and the upstream does not say why".to_owned(),
+                    message: "the response failed without a reason from the upstream".to_owned(),
                     ..UpstreamError::default()
                 }));
             }

@@ -190,7 +190,7 @@ impl MessageReader<'_> {
                     .unsupported("is the role of an older API")
                     .remedy("send results with role `tool`"));
             }
-            _ => return Err(role.invalid("is none of `system`, `developer`, `user`, `assistant`, `tool`")),
+            _ => return Err(role.invalid("must be `system`, `developer`, `user`, `assistant` or `tool`")),
         }
         Ok(())
     }
@@ -215,9 +215,7 @@ impl MessageReader<'_> {
             "input_audio" => self.sound(&part.required("input_audio")?),
             // Unlike a part of the assistant's it is not left out: that would be another question.
             _ => Err(kind
-                .unsupported(
-                    "is no kind of content that is known here: `text`, `image_url`, `input_audio`, `file`",
-                )
+                .unsupported("is not a supported kind of content: `text`, `image_url`, `input_audio`, `file`")
                 .remedy("send the content as one of these, or describe it as text")),
         }
     }
@@ -242,7 +240,7 @@ impl MessageReader<'_> {
         }
         Err(url
             .unsupported(
-                "is an address, which is not fetched here, and which this model's upstream is not given",
+                "is a URL, which this server does not fetch and this model's upstream does not support",
             )
             .code("remote_image")
             .remedy(
@@ -258,8 +256,8 @@ impl MessageReader<'_> {
             _ => return Err(format.unsupported("is neither `wav` nor `mp3`")),
         };
         if !self.modalities.audio {
-            return Err(sound.unsupported("is sound, which this model is not given").remedy(
-                "send what was said as text, or set `profile = { audio = true }` of the upstream if its models hear",
+            return Err(sound.unsupported("is audio, which this model does not support").remedy(
+                "send a transcript, or set `profile = { audio = true }` in the upstream if its models support audio",
             ));
         }
         let data = sound.required("data")?;
@@ -302,7 +300,7 @@ impl MessageReader<'_> {
     fn uploaded(&self, field: &BodyField<'_>, id: &str) -> Result<UploadedFile, InvalidRequestError> {
         (self.file)(id).ok_or_else(|| {
             field
-                .invalid(format!("names a file that is not there: `{id}`"))
+                .invalid(format!("refers to an unknown file: `{id}`"))
                 .remedy("upload it with POST /v1/files")
         })
     }

@@ -48,7 +48,7 @@ impl ApprovalPreference {
     /// The value is neither.
     pub(crate) fn of_header(value: &str) -> Result<Self, InvalidRequestError> {
         Self::named(value.trim()).ok_or_else(|| {
-            InvalidRequestError::invalid("Throughline-Approval", "the header is neither `ask` nor `deny`")
+            InvalidRequestError::invalid("Throughline-Approval", "the header must be `ask` or `deny`")
         })
     }
 
@@ -109,7 +109,7 @@ impl ChatRequest {
         let model = body.required("model")?.text()?.to_owned();
         if model.is_empty() {
             return Err(InvalidRequestError::invalid("model", "`model` is empty")
-                .remedy("GET /v1/models lists what there is"));
+                .remedy("GET /v1/models lists the models"));
         }
         reject_unsupported(&body)?;
         let delivery = match body.flag("stream")? {
@@ -174,7 +174,7 @@ impl ChatRequest {
             (Some(ApprovalPreference::Ask), _, DeliveryMode::Stream) => Ok(ApprovalChannel::Events),
             (Some(ApprovalPreference::Ask), _, DeliveryMode::Complete) => Err(InvalidRequestError::unsupported(
                 "stream",
-                "the request wants questions to be asked, and an answer without streaming has no way to ask them",
+                "the request asks for approvals, which a response without streaming cannot request",
             )
             .code("approval_needs_stream")
             .remedy(
@@ -238,7 +238,7 @@ impl ThroughlineOptions {
             None => None,
             Some(preference) => Some(
                 ApprovalPreference::named(preference.text()?)
-                    .ok_or_else(|| preference.invalid("is neither `ask` nor `deny`"))?,
+                    .ok_or_else(|| preference.invalid("must be `ask` or `deny`"))?,
             ),
         };
         let tools = options.flag("tools")?.map(|on| if on { ToolToggle::On } else { ToolToggle::Off });
@@ -303,8 +303,11 @@ fn reject_unsupported(body: &BodyField<'_>) -> Result<(), InvalidRequestError> {
     if let Some(n) = body.get("n")
         && n.value().as_f64() != Some(1.0)
     {
-        return Err(InvalidRequestError::unsupported("n", "one answer is given to a request: `n` must be 1")
-            .remedy("send the request several times"));
+        return Err(InvalidRequestError::unsupported(
+            "n",
+            "only one answer per request is supported: `n` must be 1",
+        )
+        .remedy("send the request several times"));
     }
     let nothing = [json!([]), json!("auto"), json!("none")];
     for (old, new) in [("functions", "tools"), ("function_call", "tool_choice")] {
@@ -318,7 +321,7 @@ fn reject_unsupported(body: &BodyField<'_>) -> Result<(), InvalidRequestError> {
     {
         return Err(InvalidRequestError::unsupported(
             "modalities",
-            "answers are text: sound is not given on this surface",
+            "only text answers are supported here; audio is not",
         )
         .remedy("leave `modalities` out"));
     }

@@ -44,7 +44,7 @@ pub(crate) enum AccountFields {
 
 /// Instruction that replaces `response_format: {"type": "json_object"}`.
 const JSON_ONLY_PROMPT: &str =
-    "Your last message must be one JSON object and nothing else: no words around it, no code fence.";
+    "Your last message must be one JSON object and nothing else: no text around it, no code fence.";
 
 /// Hints as OpenAI calls them.
 pub(super) const HINTS: [&str; 6] =
@@ -92,7 +92,7 @@ impl SamplingOptions {
         if let Some(form) = &form {
             let kind = form.required("type")?;
             if !["json_object", "json_schema"].contains(&kind.text()?) {
-                return Err(kind.unsupported("is none of `text`, `json_object`, `json_schema`"));
+                return Err(kind.unsupported("must be `text`, `json_object` or `json_schema`"));
             }
         }
         Ok(Self {
@@ -326,7 +326,7 @@ impl SamplingOptions {
             };
             if is_there {
                 let message = format!(
-                    "`{name}` cannot be passed on: this model is reached through {api_name}, which has nothing of the kind"
+                    "`{name}` cannot be forwarded: {api_name}, the API of this model, does not support it"
                 );
                 return Err(
                     InvalidRequestError::unsupported(name, message).remedy(format!("leave `{name}` out"))

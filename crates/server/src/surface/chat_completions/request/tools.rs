@@ -113,7 +113,7 @@ impl ToolOptions {
             return Ok(text);
         }
         Err(name
-            .invalid(format!("names `{text}`, which is not in `tools`"))
+            .invalid(format!("is `{text}`, which is not in `tools`"))
             .remedy("only tools that the request declares can be chosen"))
     }
 }
@@ -123,7 +123,7 @@ fn parse_tool_choice(field: &BodyField<'_>, word: &str) -> Result<ToolChoice, In
         "auto" => Ok(ToolChoice::Auto),
         "none" => Ok(ToolChoice::None),
         "required" => Ok(ToolChoice::Required),
-        _ => Err(field.invalid("is none of `auto`, `none`, `required`, a function, `allowed_tools`")),
+        _ => Err(field.invalid("must be `auto`, `none`, `required`, a function or `allowed_tools`")),
     }
 }
 

@@ -41,7 +41,7 @@ pub(super) fn hits(
 ) -> Result<ResultPage<SearchHit>, StoreError> {
     let after = match page.position()? {
         Some(position) if position.id != CURSOR_ID => {
-            return Err(StoreError::invalid("cursor", "it was not given by an earlier page"));
+            return Err(StoreError::invalid("cursor", "it is not a cursor of an earlier page"));
         }
         position => position.map(|position| position.at),
     };
