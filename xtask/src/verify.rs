@@ -59,7 +59,7 @@ Usage: cargo xtask verify [--only NAME,…]
   viewers      1,000 viewers that come back at once, 100 that never read: memory and lateness measured; writes
                docs/reliability.md
   load         a store of 100,000 turns made by import: searches to their first page, others while searches are abandoned, an
-               hour of mixed load with a level resident set. THROUGHLINE_LOAD_TURNS, _LONG (long turns), _MINUTES make it
+               hour of mixed load with level memory. THROUGHLINE_LOAD_TURNS, _LONG (long turns), _MINUTES make it
                smaller
   limits       large bodies that come at once: the memory that they take and give back; a wait that does not fit into the time of
                a call
@@ -221,7 +221,7 @@ const PROOFS: [Proof; 26] = [
     Proof {
         name: "load",
         what: "100,000 imported turns: any search's first page within 200 ms; 50 abandoned searches add at most 10 ms \
-               to others' p99; the resident set stays level in an hour of mixed load",
+               to others' p99; the allocated memory stays level in an hour of mixed load",
         command: "cargo xtask verify --only load",
         run: load::load,
     },

@@ -1,5 +1,5 @@
 //! A store of 100,000 turns under `throughline serve`: every kind of search, other requests while searches run and are
-//! abandoned, and mixed load for an hour with the resident set watched.
+//! abandoned, and mixed load for an hour with the allocated memory watched.
 
 pub(super) mod client;
 mod mixed;

@@ -1,4 +1,4 @@
-//! Turns, searches, lists and deletions for a long time, and whether the resident set stays where it is.
+//! Turns, searches, lists and deletions for a long time, and whether the allocated memory stays where it is.
 
 use super::client::LoadClient;
 use super::texts::{self, encoded};
@@ -11,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const WORKERS: usize = 16;
-/// Samples of the resident set in all: one a second in an hour. The allocator releases memory within seconds, so fewer
+/// Samples of the allocated memory in all: one a second in an hour. The allocator releases memory within seconds, so fewer
 /// samples would mostly be noise.
 const SAMPLES: u32 = 3_600;
 /// Samples of which the lowest is judged: those of one minute in an hour. Memory that leaks is never released, so it
@@ -27,7 +27,8 @@ const ERRORS: f64 = 2.0;
 /// Maximum uncertainty of the slope, in MiB per hour: above it a leak could go unnoticed.
 const UNCERTAINTY_MIB_MAX: f64 = 5.0;
 
-/// The resident set at a moment.
+/// Anonymous resident memory at a moment: what the program has allocated. Pages of its executable, which the
+/// system loads and drops as it likes, do not count.
 struct MemorySample {
     hours: f64,
     turns: f64,
@@ -51,7 +52,7 @@ pub(crate) fn run(serving: &ServeProcess, time: Duration) -> Result<LoadResult> 
             samples.push(MemorySample {
                 hours: begun.elapsed().as_secs_f64() / 3_600.0,
                 turns: turns.load(Relaxed) as f64,
-                mib: resident_mib(serving.pid())?,
+                mib: status_mib(serving.pid(), "RssAnon")?,
             });
             if samples.len().is_multiple_of((SAMPLES / REPORTS) as usize)
                 && let Some(last) = samples.last()
@@ -112,11 +113,16 @@ fn expect(answer: &super::client::LoadAnswer, statuses: &[u16]) -> Result<()> {
 
 /// Resident set of a process in MiB, on Linux; not measured elsewhere.
 pub(crate) fn resident_mib(pid: u32) -> Result<f64> {
+    status_mib(pid, "VmRSS")
+}
+
+/// A figure of `/proc/PID/status`, in MiB.
+fn status_mib(pid: u32, name: &str) -> Result<f64> {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status"))
-        .context("the resident set is read from /proc, which Linux has")?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    let kib: Option<f64> = line.and_then(|line| line.trim().trim_end_matches(" kB").parse().ok());
-    Ok(kib.context("/proc does not say the resident set")? / 1_024.0)
+        .context("memory is read from /proc, which Linux has")?;
+    let value = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kib: Option<f64> = value.and_then(|value| value.trim().trim_end_matches(" kB").parse().ok());
+    Ok(kib.with_context(|| format!("/proc/{pid}/status has no {name}"))? / 1_024.0)
 }
 
 fn judge_samples(samples: &[MemorySample], time: Duration) -> LoadResult {
@@ -132,7 +138,7 @@ fn judge_samples(samples: &[MemorySample], time: Duration) -> LoadResult {
     let (least, most) = (percentile(&mut sizes, 0.0), percentile(&mut sizes, 100.0));
     let turns = samples.last().map_or(0.0, |last| last.turns);
     let figure = format!(
-        "mixed load for {:.0} min: {turns:.0} turns; resident set after {:.0} min of warm-up {least:.1} to {most:.1} MiB, slope of \
+        "mixed load for {:.0} min: {turns:.0} turns; allocated memory after {:.0} min of warm-up {least:.1} to {most:.1} MiB, slope of \
          its lowest sample in each minute {:+.2} ± {:.2} MiB an hour, {:+.4} KiB a turn",
         time.as_secs_f64() / 60.0,
         warm * 60.0,
@@ -142,10 +148,10 @@ fn judge_samples(samples: &[MemorySample], time: Duration) -> LoadResult {
     );
     let uncertainty = by_hour.error * ERRORS;
     let fault = if by_hour.slope > uncertainty {
-        Some("the resident set rises".to_owned())
+        Some("the allocated memory rises".to_owned())
     } else if uncertainty > UNCERTAINTY_MIB_MAX {
         Some(format!(
-            "inconclusive: the slope of the resident set is known to ± {uncertainty:.2} MiB an hour only, and may be to {UNCERTAINTY_MIB_MAX}"
+            "inconclusive: the slope of the allocated memory is known to ± {uncertainty:.2} MiB an hour only, and may be to {UNCERTAINTY_MIB_MAX}"
         ))
     } else {
         None
@@ -198,14 +204,14 @@ mod tests {
     }
 
     #[test]
-    fn rising_resident_set_is_distinguished_from_a_level_one() {
+    fn rising_memory_is_distinguished_from_level_memory() {
         // Requests in progress: up and down by a rule.
         let noise = |n: u32| f64::from(n * 7_919 % 1_301) / 100.0;
         let minute = |n: u32| f64::from(n / 60);
         let hour = Duration::from_secs(3_600);
         assert_eq!(judge_samples(&samples(|n| 80.0 + noise(n)), hour).fault, None);
         let rises = judge_samples(&samples(|n| 80.0 + noise(n) + minute(n) / 10.0), hour);
-        assert_eq!(rises.fault.as_deref(), Some("the resident set rises"), "{}", rises.figure);
+        assert_eq!(rises.fault.as_deref(), Some("the allocated memory rises"), "{}", rises.figure);
         // More work at once, on a machine that became slower, is no leak.
         let busier = judge_samples(&samples(|n| 80.0 + noise(n) * (1.0 + minute(n) / 20.0)), hour);
         assert_eq!(busier.fault, None, "{}", busier.figure);
