@@ -61,7 +61,7 @@ def approval():
 
 @cell
 def wrong_key():
-    expect_text(ask(ASKED["stream"], key=WRONG_KEY), "no key was shown")
+    expect_text(ask(ASKED["stream"], key=WRONG_KEY), "API key is missing")
 
 
 run("opencode", json.loads((PACKAGES / "opencode-ai" / "package.json").read_text())["version"])

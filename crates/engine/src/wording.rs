@@ -26,7 +26,7 @@ fn fault(code: &str, what: &str, why: impl Into<String>, remedy: &str, retryable
 }
 
 pub(crate) fn no_upstream() -> TurnFault {
-    let remedy = "Configure an upstream, or run without any configuration to talk to the demo model.";
+    let remedy = "Configure an upstream, or run without a configuration to use the demo model.";
     fault("no_upstream", "No model is available.", "No upstream is configured for this agent.", remedy, false)
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn content_filter(raw: Option<&str>) -> TurnFault {
     let why = format!("The upstream's filter stopped the reply ({}).", raw.unwrap_or("content_filter"));
     fault(
         "content_filter",
-        "The reply was withheld.",
+        "The reply was blocked by a content filter.",
         why,
         "Rephrase the message, or choose another model.",
         false,
@@ -88,7 +88,7 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
         FailureKind::PromptTimeout => (
             "upstream_timeout",
             "The model did not begin to answer in time.",
-            "Raise `first_byte_ms` in the timeouts of the upstream, or send it less: fewer tools, a shorter conversation.",
+            "Raise `first_byte_ms` in the timeouts of the upstream, or send less: fewer tools, a shorter conversation.",
         ),
         FailureKind::IdleTimeout => (
             "upstream_timeout",
@@ -101,7 +101,7 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
             "Raise the total timeout, or request a shorter reply.",
         ),
         FailureKind::Broken => ("upstream_lost", "The connection to the upstream was lost.", again),
-        FailureKind::RateLimited => ("rate_limited", "The upstream refuses more requests for now.", again),
+        FailureKind::RateLimited => ("rate_limited", "The upstream is rate limiting requests.", again),
         FailureKind::Overloaded => ("overloaded", "The upstream is overloaded.", again),
         FailureKind::Status if failure.is_retryable() => {
             ("upstream_error", "The upstream could not answer.", again)
@@ -119,19 +119,19 @@ pub(crate) fn upstream_failed(failure: &UpstreamFailure) -> TurnFault {
         FailureKind::ModelNotFound => (
             "model_not_found",
             "The upstream does not have this model.",
-            "Choose one that it has: GET /v1/models lists those that are configured.",
+            "Choose an available model: GET /v1/models lists the configured ones.",
         ),
         FailureKind::WrongAddress => (
             "upstream_error",
-            "The upstream has nothing at this address.",
+            "The upstream has no endpoint at this address.",
             "Check `base_url` of the upstream: most end with /v1, and the rest of the path is added.",
         ),
         FailureKind::Unauthorized => {
-            ("unauthorized", "The upstream did not accept the key.", "Check the key and its variable.")
+            ("unauthorized", "The upstream rejected the key.", "Check the key and its environment variable.")
         }
         FailureKind::NotAllowed => (
             "access_denied",
-            "The upstream does not allow this to the account of the key.",
+            "The upstream does not allow this for the key's account.",
             "Read the upstream's message: the model, the region or the account is not enabled. Or choose another model.",
         ),
         FailureKind::ContentFiltered => (
@@ -302,7 +302,7 @@ fn host_text(rule: &AddressRule, arguments: &CallArguments) -> String {
         arguments.value.get(&rule.argument).and_then(|address| address.as_str()).unwrap_or_default();
     match shown_host(address) {
         Some(host) => format!("`{host}`"),
-        None => "an address that programs read in different ways".into(),
+        None => "an ambiguous address".into(),
     }
 }
 
@@ -313,7 +313,7 @@ pub(crate) fn stale_answer() -> String {
 }
 
 pub(crate) fn edit_of_all() -> String {
-    "Changed arguments can only answer one question.".into()
+    "Changed arguments can answer only one question.".into()
 }
 
 pub(crate) fn asks_each_time(rule: &str) -> String {
@@ -321,7 +321,7 @@ pub(crate) fn asks_each_time(rule: &str) -> String {
 }
 
 pub(crate) fn constraints_do_not_fit() -> String {
-    "The constraints do not fit the call itself; the answer counts for this call only.".into()
+    "The constraints do not match the call itself; the answer applies to this call only.".into()
 }
 
 /// A changed argument that nothing can check.
@@ -382,7 +382,9 @@ pub(crate) fn problem_remedy(kind: &ProblemKind) -> Option<String> {
     match kind {
         ProblemKind::LeakedCall { .. } => {
             Some(
-                "The server let a tool call through as text, so it was not run. Set `profile = { leaked_calls = \"run\" }` for this upstream, or use text mode (`/mode text`) with `protocol = \"xml\"`."
+                "The upstream returned a tool call as plain text, so it was not run. Set `profile = { \
+                 leaked_calls = \"run\" }` for this upstream, or use text mode (`/mode text`) with `protocol = \
+                 \"xml\"`."
                     .into(),
             )
         }

@@ -94,8 +94,8 @@ impl ApiError {
 
     /// 401: no valid credential.
     pub fn unauthenticated() -> Self {
-        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "no key was shown, or not a valid one")
-            .remedy("send `Authorization: Bearer <key>`; `throughline keys create` makes one")
+        Self::new(StatusCode::UNAUTHORIZED, "unauthenticated", "API key is missing or invalid")
+            .remedy("send `Authorization: Bearer <key>`; create a key with `throughline keys create`")
     }
 
     /// 403: the key or person is valid but lacks the permission.
@@ -137,8 +137,8 @@ impl ApiError {
 
     /// 500: an internal error. The details go to the log, not to the client.
     pub fn internal(why: impl std::fmt::Display) -> Self {
-        tracing::error!(%why, "a request failed inside");
-        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "something went wrong inside the server")
+        tracing::error!(%why, "request failed with an internal error");
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal", "internal server error")
             .remedy("see the server's log, and please report it")
     }
 
@@ -232,11 +232,11 @@ impl From<BlobError> for ApiError {
             // A server's blob folder has the limit of its uploads, on every path by which a file arrives.
             BlobError::OverLimit { max } => {
                 let message =
-                    format!("a picture or file has at most {} (`upload_bytes_max`)", size_text(max));
+                    format!("pictures and files are limited to {} (`upload_bytes_max`)", size_text(max));
                 Self::new(StatusCode::PAYLOAD_TOO_LARGE, "file_too_large", message)
                     .param("upload_bytes_max")
                     .with_extra("limit", max)
-                    .remedy("send a smaller one, or raise `upload_bytes_max` of [server.limits]")
+                    .remedy("send a smaller file, or raise `upload_bytes_max` of [server.limits]")
             }
             BlobError::Full(_) => disk_full(message),
             BlobError::Store(error) => error.into(),
@@ -278,12 +278,12 @@ fn size_text(bytes: u64) -> String {
 
 fn disk_full(message: String) -> ApiError {
     ApiError::new(StatusCode::INSUFFICIENT_STORAGE, "no_room", message)
-        .remedy("make room on the server's disk; turns that are running can finish")
+        .remedy("free disk space on the server; running turns can finish")
 }
 
 fn store_unavailable() -> ApiError {
-    ApiError::unavailable("store_unavailable", "the store cannot be written or read now", 5)
-        .remedy("turns that are running wait; try again")
+    ApiError::unavailable("store_unavailable", "store is temporarily unavailable", 5)
+        .remedy("try again; running turns wait for the store")
 }
 
 impl From<LogError> for ApiError {
@@ -315,7 +315,9 @@ impl From<throughline::Error> for ApiError {
             }
             E::UnknownAgent { .. } => Self::bad_request("unknown_agent", message).param("agent"),
             E::NoModel | E::NoUpstream { .. } | E::AmbiguousUpstream { .. } => {
-                Self::bad_request("unknown_model", message).param("model").remedy("GET /v1/models lists them")
+                Self::bad_request("unknown_model", message)
+                    .param("model")
+                    .remedy("GET /v1/models lists the models")
             }
             E::ApprovalStore(ApprovalStoreError::Unreadable { number, .. }) => {
                 Self::conflict("remembered_unreadable", message)
@@ -386,7 +388,7 @@ mod tests {
         assert_eq!(fields, BTreeSet::new(), "limits without a row in docs/store.md");
 
         let error = ApiError::from(BlobError::OverLimit { max: 32 << 20 });
-        assert_eq!(error.message, "a picture or file has at most 32 MiB (`upload_bytes_max`)");
+        assert_eq!(error.message, "pictures and files are limited to 32 MiB (`upload_bytes_max`)");
         let setting = error.param.unwrap();
         assert!(page("configuration.md").contains(&format!("| `{setting}` |")), "{setting} is no setting");
         assert!(error.remedy.unwrap().contains(&setting));

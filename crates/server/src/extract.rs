@@ -99,7 +99,7 @@ fn parse_with_whole_numbers<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 }
 
 fn json_error(error: serde_json::Error) -> ApiError {
-    ApiError::bad_request("invalid_json", format!("the body is no JSON: {error}"))
+    ApiError::bad_request("invalid_json", format!("the body is not valid JSON: {error}"))
 }
 
 impl<S, T> FromRequestParts<S> for Query<T>
@@ -147,7 +147,7 @@ fn body_rejection(rejection: BytesRejection) -> ApiError {
     match rejection {
         BytesRejection::FailedToBufferBody(FailedToBufferBody::LengthLimitError(_)) => {
             ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", "the request body is too large")
-                .remedy("upload files first (POST /v1/files) and name them by their id")
+                .remedy("upload files first (POST /v1/files) and refer to them by id")
         }
         rejection => ApiError::bad_request("unreadable_body", rejection.body_text()),
     }

@@ -133,7 +133,8 @@ impl RequestMemory {
         }
         let max = self.0.bodies.limits.bytes_per_key_max;
         let permit = self.0.acquire(&self.0.key.bodies, bytes, max).await.ok_or_else(|| {
-            let message = format!("large bodies of this key, {max} bytes together, are being read already");
+            let message =
+                format!("too many large bodies of this key are being read (at most {max} bytes together)");
             ApiError::too_many("large_bodies_bytes_per_key_max", message, RETRY_AFTER_S)
                 .with_extra("bytes_max", max)
                 .remedy("send fewer at once, or raise `large_bodies_bytes_per_key_max` of [server.limits]")

@@ -64,8 +64,8 @@ impl StoreMaintenance {
         let Some(backup) = &self.backup else { return };
         match backup(BACKUP_AFTER).await {
             Ok(None) => {}
-            Ok(Some(path)) => tracing::info!(path = %path.display(), "a backup was written"),
-            Err(error) => tracing::error!(%error, "no backup was written"),
+            Ok(Some(path)) => tracing::info!(path = %path.display(), "backup written"),
+            Err(error) => tracing::error!(%error, "backup failed"),
         }
     }
 

@@ -123,7 +123,7 @@ impl MediaStore for CatalogMediaStore {
 }
 
 fn warn_unreadable(file_id: &str, error: &MediaError) {
-    tracing::warn!(file_id, %error, "the content of a file cannot be read");
+    tracing::warn!(file_id, %error, "cannot read the content of a file");
 }
 
 fn media_error(error: impl fmt::Display) -> MediaError {

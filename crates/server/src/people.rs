@@ -22,7 +22,8 @@ pub const USAGE_LIMIT_MAX: u64 = i64::MAX as u64;
 pub enum PeopleError {
     /// The name is invalid: it must be usable in a command and a path.
     #[error(
-        "a person's name has 1 to {PERSON_NAME_CHARS_MAX} letters, digits, `-`, `_`, `.`, `@` or `+`, and none that cannot be seen"
+        "a person's name must have 1 to {PERSON_NAME_CHARS_MAX} letters, digits, `-`, `_`, `.`, `@` or `+`, \
+         and no invisible characters"
     )]
     BadName,
     #[error("there is already a person `{0}`")]
@@ -30,9 +31,9 @@ pub enum PeopleError {
     #[error("there is no person `{0}`")]
     NotFound(String),
     /// The first user cannot be removed: the server needs an administrator.
-    #[error("`{LOCAL_USER}` is the first person of this server and looks after it")]
+    #[error("`{LOCAL_USER}` is the first person of this server: it cannot be removed and stays an admin")]
     First,
-    #[error("a limit is at most {USAGE_LIMIT_MAX}")]
+    #[error("a limit must be at most {USAGE_LIMIT_MAX}")]
     LimitTooLarge,
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -237,7 +238,7 @@ pub async fn delete_data(
         deleted.files += part.files;
         // A blob that remains only costs disk space: the sweep at the next start finds it.
         if let Err(error) = blobs.collect(catalog, &part.blobs).await {
-            tracing::warn!(%error, "blobs of a deleted person were not removed");
+            tracing::warn!(%error, "cannot remove the blobs of a deleted person");
         }
         if !part.has_more {
             deleted.complete = catalog.person(&person.name).await?.is_none();
@@ -340,7 +341,7 @@ pub(crate) fn usage_exceeded(exceeded: UsageExceeded, now: i64) -> crate::ApiErr
         _ => ("tokens", "this month"),
     };
     let free = jiff::Timestamp::from_millisecond(free_at).map(|at| at.to_string()).unwrap_or_default();
-    let message = format!("{whose} may use {max} {unit}, and they are used up for {period} ({limit})");
+    let message = format!("usage limit reached: {whose} may use {max} {unit} {period} ({limit})");
     let wait_s = u64::try_from(free_at.saturating_sub(now)).unwrap_or_default().div_ceil(1_000);
     crate::ApiError::too_many("usage_limit", message, wait_s.max(1))
         .param(limit)

@@ -207,15 +207,15 @@ impl Principal {
         if self.scopes.has(scope) {
             Ok(())
         } else if self.key_id.is_none() {
-            let message = format!("you may not do that: it needs the scope `{}`", scope.name());
-            let remedy = format!("an admin can give it: throughline users set {} --admin", self.user);
+            let message = format!("permission denied: this requires the scope `{}`", scope.name());
+            let remedy = format!("an admin can grant it: throughline users set {} --admin", self.user);
             Err(ApiError::forbidden("missing_scope", message).remedy(remedy))
         } else {
             Err(ApiError::forbidden(
                 "missing_scope",
-                format!("this key may not do that: it lacks the scope `{}`", scope.name()),
+                format!("permission denied: this key lacks the scope `{}`", scope.name()),
             )
-            .remedy(format!("make a key that has it: throughline keys create --scopes {},…", scope.name())))
+            .remedy(format!("create a key that has it: throughline keys create --scopes {},…", scope.name())))
         }
     }
 }

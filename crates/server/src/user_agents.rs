@@ -30,7 +30,7 @@ pub(crate) async fn load_user_agents(
         let settings = document.body.get(SETTINGS_FIELD).unwrap_or(&Value::Null);
         match app.parse_agent(&document.name, settings) {
             Ok(agent) => agents.push(agent),
-            Err(error) => tracing::warn!(agent = %document.name, %error, "a stored agent cannot be used"),
+            Err(error) => tracing::warn!(agent = %document.name, %error, "cannot use a stored agent"),
         }
     }
     app.set_agents(owner, agents);

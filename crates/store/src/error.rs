@@ -7,7 +7,7 @@
 #[non_exhaustive]
 pub enum StoreError {
     /// A value that cannot be stored or searched for.
-    #[error("`{field}` is not usable: {why}")]
+    #[error("`{field}` is invalid: {why}")]
     Invalid {
         /// Name of the field.
         field: &'static str,

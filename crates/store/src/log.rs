@@ -162,7 +162,7 @@ pub enum LogError {
         limit: &'static str,
     },
     /// The store itself failed.
-    #[error("the log cannot be written or read: {why}")]
+    #[error("cannot read or write the log: {why}")]
     StoreFailure { why: String },
 }
 
@@ -304,7 +304,7 @@ pub(crate) async fn merge_records(
 pub(crate) fn check_merge(turn: &str, before: &[LogRecord], after: &[LogRecord]) -> Result<(), LogError> {
     let invalid = |why| Err(LogError::InvalidMerge { turn: turn.to_owned(), why });
     if before.last().map(|record| record.seq) != after.last().map(|record| record.seq) {
-        return invalid("the last record is another one");
+        return invalid("the last record differs");
     }
     let mut numbers = before.iter().map(|record| record.seq);
     if !after.iter().all(|record| numbers.any(|seq| seq == record.seq)) {

@@ -20,7 +20,7 @@ pub enum Error {
     #[error(transparent)]
     Upstream(#[from] UpstreamConfigError),
     /// A prompt that is no template, or cannot be rendered.
-    #[error("the prompt cannot be used: {0}")]
+    #[error("invalid prompt: {0}")]
     Prompt(#[from] TemplateError),
     /// The tools.
     #[error(transparent)]
@@ -32,7 +32,7 @@ pub enum Error {
     #[error("cannot start the turn: writing its log failed: {0}")]
     Log(#[from] LogError),
     /// The store of a conversation cannot be read or written.
-    #[error("the conversation cannot be stored: {0}")]
+    #[error("cannot access the conversation's store: {0}")]
     Store(#[from] StoreError),
     /// The application logs elsewhere than into the store that is to hold the conversation.
     #[error(
@@ -46,7 +46,7 @@ pub enum Error {
         id: ConversationId,
     },
     /// No model was chosen.
-    #[error("no model is chosen; call `.model(\"…\")`")]
+    #[error("no model is selected; call `.model(\"…\")`")]
     NoModel,
     /// The model's upstream does not exist.
     #[error("model `{model}` needs upstream `{upstream}`, which does not exist; add it with `.upstream(…)`")]
@@ -57,7 +57,7 @@ pub enum Error {
         upstream: String,
     },
     /// The model could be at any of several upstreams.
-    #[error("`{model}` does not begin with the name of an upstream, and there are several: {upstreams}")]
+    #[error("`{model}` does not start with the name of an upstream, and there are several: {upstreams}")]
     AmbiguousUpstream {
         /// The model.
         model: String,
@@ -96,9 +96,7 @@ pub enum Error {
     },
     /// A tool of the request has the name of a tool that is offered already, or of another one of the
     /// request.
-    #[error(
-        "the request's tool `{name}` is called like one of `{from}`; call it something else, or leave it out"
-    )]
+    #[error("the request's tool `{name}` has the same name as one of `{from}`; rename it, or omit it")]
     ToolNameTaken {
         /// The name.
         name: String,
@@ -136,7 +134,7 @@ pub enum Error {
         agents: String,
     },
     /// The proxy's URL is invalid.
-    #[error("the proxy of upstream `{upstream}` cannot be used: {why}")]
+    #[error("invalid proxy for upstream `{upstream}`: {why}")]
     BadProxy {
         /// The upstream.
         upstream: String,
@@ -144,7 +142,7 @@ pub enum Error {
         why: String,
     },
     /// HTTPS is not available, usually because the system has no certificates.
-    #[error("no connection to upstream `{upstream}` can be set up: {why} (are CA certificates installed?)")]
+    #[error("cannot create an HTTP client for upstream `{upstream}`: {why} (are CA certificates installed?)")]
     NoHttpClient {
         /// The upstream.
         upstream: String,

@@ -178,7 +178,9 @@ impl SentBody {
                     let opened = store.open(user.as_deref(), &file_id).await.map_err(io::Error::other)?;
                     // The length of the whole has been sent.
                     let reader = opened.filter(|opened| opened.bytes == bytes).ok_or_else(|| {
-                        io::Error::other(format!("the file {file_id} changed while the request was sent"))
+                        io::Error::other(format!(
+                            "the file {file_id} changed while the request was being sent"
+                        ))
                     })?;
                     self.file = Some(SentFile { reader, unread: bytes });
                 }

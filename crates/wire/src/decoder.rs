@@ -558,7 +558,7 @@ impl PayloadDecoder {
     /// Fails the step at a limit: the dropped bytes may have held part of a call, so nothing can be trusted to be whole.
     fn fail_at_limit(&mut self, limit: &str, sink: &mut dyn FnMut(StepEvent<'_>)) {
         StepWriter::new(&mut self.state, sink).fail(UpstreamError {
-            message: format!("the upstream sent more than {limit} allows"),
+            message: format!("the upstream's reply exceeds the limit {limit}"),
             kind: Some(limit.to_owned()),
             code: None,
         });

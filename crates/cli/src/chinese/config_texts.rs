@@ -232,7 +232,8 @@ mod tests {
             ),
             ("invalid type: string \"0.3\", expected a number", "类型不对：字符串 \"0.3\"，应为数字"),
             (
-                "text rule: `pattern` can match an empty text; require at least one character, as in `x+` for `x*`",
+                "text rule: `pattern` can match the empty string; require at least one character, for example \
+                 `x+` instead of `x*`",
                 "文本规则：`pattern` 能匹配空文本；请至少要求一个字符，例如把 `x*` 写成 `x+`",
             ),
         ] {

@@ -184,8 +184,8 @@ fn undecodable_body_is_described_with_a_remedy() {
     let ollama =
         "{\"message\":{\"role\":\"assistant\",\"content\":\"Hi\"},\"done\":true,\"done_reason\":\"stop\"}\n";
     for (arguments, body, what, remedy) in [
-        (&[][..], &b""[..], "There is nothing in it.", "Record the body"),
-        (&["--api", "anthropic", "--strict"], b"", "There is nothing in it.", "Record the body"),
+        (&[][..], &b""[..], "The recording is empty.", "Record the response body"),
+        (&["--api", "anthropic", "--strict"], b"", "The recording is empty.", "Record the response body"),
         (&[], b"\x1f\x8b\x08\x00\x00", "The recording is compressed.", "gzip -d"),
         (&["--api", "openai-chat", "--events"], b"curl: (6) no host", "", "try: "),
         (&["--api", "anthropic"], ollama.as_bytes(), "it looks like ollama", "--api ollama"),
@@ -205,7 +205,7 @@ fn undecodable_body_is_described_with_a_remedy() {
     }
     // A reply that is an answer nevertheless has a warning.
     let (code, _, said) = outcome(&["--api", "anthropic"], b"");
-    assert!(code == Some(0) && said.contains("There is nothing in it."), "{said}");
+    assert!(code == Some(0) && said.contains("The recording is empty."), "{said}");
     let (code, printed, said) = outcome(&[], b"<html><title>502 Bad Gateway</title></html>");
     assert!(
         code == Some(0)

@@ -31,7 +31,7 @@ fn mcp_server_syntax_of_other_clients_is_corrected() {
     check("[mcp.x]\ncommand = \"npx -y foo\"", &["command = [\"npx\", \"-y\", \"foo\"]"]);
     check("[mcp.x]\ncommand = \"npx\"\nargs = [\"-y\", \"foo\"]", &["command = [\"npx\", \"-y\", \"foo\"]"]);
     check("[mcp.x]\ncommand = [\"npx\"]\nargs = [\"-y\"]", &["command = [\"npx\", \"-y\"]"]);
-    check("[mcpServers.x]\ncommand = \"npx\"", &["here it is [mcp.NAME]", "throughline mcp import"]);
+    check("[mcpServers.x]\ncommand = \"npx\"", &["use [mcp.NAME]", "throughline mcp import"]);
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn wrong_value_type_is_shown_with_a_correction() {
     check("[tools.files]\nroots = \"/srv\"", &["expected a list", "roots = [\"/srv\"]"]);
     check(
         "[commands.disk]\nargv = \"df -h | head\"\ndescription = \"x\"",
-        &["expected a list", "[\"sh\", \"-c\", \"df -h | head\"], since there is no shell"],
+        &["expected a list", "[\"sh\", \"-c\", \"df -h | head\"], because no shell is used"],
     );
 }
 
@@ -54,8 +54,8 @@ fn wrong_value_type_is_shown_with_a_correction() {
 fn key_in_the_config_is_rejected_and_not_printed() {
     let upstream = "[agents.default]\nmodel = \"demo\"\n[upstreams.oa]\nknown = \"openai\"\n";
     for (line, expected) in [
-        ("api_key = \"sk-very-secret-1\"", "keys are not written into this file"),
-        ("token = \"very-secret-1\"", "keys are not written into this file"),
+        ("api_key = \"sk-very-secret-1\"", "do not put keys into this file"),
+        ("token = \"very-secret-1\"", "do not put keys into this file"),
         ("key_env = \"sk-very-secret-1\"", "this looks like a key"),
         ("key_env = \"gsk_verysecret1\"", "this looks like a key"),
     ] {
@@ -91,16 +91,19 @@ fn partial_name_suggests_the_full_name() {
 
 #[test]
 fn settings_that_cannot_work_are_rejected() {
-    check_agent("temperature = 9", &["`temperature` is a number from 0 to 2", "throughline.toml:3:15"]);
+    check_agent("temperature = 9", &["`temperature` must be from 0 to 2", "throughline.toml:3:15"]);
     check_agent("temperature = -0.1", &["from 0 to 2"]);
-    check_agent("max_output_tokens = 0", &["`max_output_tokens` of 0 lets nothing through"]);
+    check_agent("max_output_tokens = 0", &["`max_output_tokens` must not be 0"]);
     check_agent(
         "tool_call = { enabled = true, max_iterations = 0 }",
         &["`max_iterations` of 0", "enabled = false"],
     );
     check_agent("limits = { calls_per_turn_max = 0 }", &["`calls_per_turn_max` of 0", "throughline.toml:3:"]);
     check("[limits.turn]\ncalls_per_turn_max = 0", &["`calls_per_turn_max` of 0", "throughline.toml:2:"]);
-    check("[upstreams.u]\nknown = \"openai\"\nbase_url = \"api.openai.com/v1\"", &["is not a base URL"]);
+    check(
+        "[upstreams.u]\nknown = \"openai\"\nbase_url = \"api.openai.com/v1\"",
+        &["is not a valid base URL"],
+    );
     check_agent("[[agents.default.policy]]\ndecide = \"allow\"", &["this rule has no condition"]);
 }
 

@@ -186,11 +186,11 @@ fn describe_broken(why: &BrokenCall) -> String {
     match why {
         BrokenCall::Cut => "The reply ended inside this call.".into(),
         BrokenCall::InvalidJson { message } => format!("The arguments are not valid JSON: {message}"),
-        BrokenCall::Ambiguous { message } => format!("The arguments can be read in two ways: {message}"),
+        BrokenCall::Ambiguous { message } => format!("The arguments are ambiguous: {message}"),
         BrokenCall::TooLarge { limit } => format!("The arguments exceed the limit `{limit}`."),
-        BrokenCall::Nameless => "The model sent arguments and no name.".into(),
+        BrokenCall::Nameless => "The model sent arguments without a tool name.".into(),
         BrokenCall::Refused { message } => message.clone(),
-        _ => "The call cannot be read.".into(),
+        _ => "The call could not be parsed.".into(),
     }
 }
 

@@ -75,7 +75,7 @@ pub(crate) fn evaluate<'m>(
         && rule.decide == RuleAction::Deny
     {
         let rule_name = rule_name.clone();
-        let reason = rule.reason.clone().unwrap_or_else(|| format!("not allowed here ({rule_name})"));
+        let reason = rule.reason.clone().unwrap_or_else(|| format!("denied by {rule_name}"));
         return PolicyDecision::Deny { rule: rule_name, reason };
     }
     let remembered_with = |decision| {

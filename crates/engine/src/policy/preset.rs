@@ -45,7 +45,7 @@ impl PermissionPreset {
             Self::ReadOnly => {
                 let changing = Effect::ALL.into_iter().filter(|effect| !effect.may_start_early());
                 let deny = PolicyRule::new(RuleAction::Deny)
-                    .reason("this agent may only read (its permissions are `read_only`)");
+                    .reason("this agent is read-only (permissions = `read_only`)");
                 vec![changing.fold(deny, PolicyRule::effect)]
             }
             Self::Workspace => {

@@ -93,7 +93,7 @@ impl TryFrom<OneOrMany<String>> for PatternList {
     fn try_from(list: OneOrMany<String>) -> Result<Self, String> {
         let patterns = Vec::from(list);
         if patterns.is_empty() || patterns.iter().any(String::is_empty) {
-            return Err("an empty pattern fits nothing; leave the field out to mean everything".into());
+            return Err("an empty pattern matches nothing; omit the field to match everything".into());
         }
         Ok(Self(patterns))
     }
@@ -116,7 +116,7 @@ fn effects<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
     // Names are compared literally: deserializing `Effect` would turn every unknown word into `external`.
     let words = Vec::from(OneOrMany::<String>::deserialize(deserializer)?);
     if words.is_empty() {
-        return Err(D::Error::custom("an empty list fits nothing; leave it out to mean every effect"));
+        return Err(D::Error::custom("an empty list matches nothing; omit it to match every effect"));
     }
     let effect = |word: String| {
         Effect::ALL.into_iter().find(|effect| effect.name() == word).ok_or_else(|| {

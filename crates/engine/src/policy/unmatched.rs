@@ -45,7 +45,7 @@ impl fmt::Display for UnmatchedRule {
             }
             RulePart::RelativeFolder(folder) => write!(
                 f,
-                "rule {number} fits no absolute path: `under = \"{folder}\"` is relative; write the whole path of the folder"
+                "rule {number} matches no absolute path: `under = \"{folder}\"` is relative; use the absolute path of the folder"
             )?,
         }
         match self.suggestions.first() {

@@ -144,7 +144,7 @@ impl TurnMachine<'_> {
                     self.report_problem(
                         "further_choice",
                         None,
-                        format!("choice {index} is not used"),
+                        format!("choice {index} is ignored"),
                         None,
                         EventTarget::default(),
                     );

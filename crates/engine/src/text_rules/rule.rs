@@ -158,9 +158,9 @@ impl TextRule {
 fn check_settings(settings: &TextRuleSettings) -> Result<(), TextRuleError> {
     let wrong = |field, message: String| Err(TextRuleError { field, message });
     match (&settings.replace, settings.hide) {
-        (Some(_), true) => return wrong("hide", "and `replace` exclude each other; remove one".into()),
+        (Some(_), true) => return wrong("hide", "and `replace` are mutually exclusive; remove one".into()),
         (None, false) => {
-            return wrong("replace", "is missing; give a replacement, or `hide = true`".into());
+            return wrong("replace", "is missing; set a replacement, or `hide = true`".into());
         }
         (Some(replace), false) if replace.chars().count() > TEXT_RULE_REPLACE_CHARS_MAX => {
             let message = format!("is longer than {TEXT_RULE_REPLACE_CHARS_MAX} characters; shorten it");
@@ -173,12 +173,12 @@ fn check_settings(settings: &TextRuleSettings) -> Result<(), TextRuleError> {
         return wrong("pattern", message);
     }
     if settings.target_roles.is_empty() {
-        let message = "is empty; name `assistant`, `user` or `tool`, or set `enabled = false`".into();
+        let message = "is empty; list `assistant`, `user` or `tool`, or set `enabled = false`".into();
         return wrong("target_roles", message);
     }
     if settings.target == TextRuleTarget::Shown && settings.target_roles.contains(&TextRuleRole::User) {
         let message =
-            "has `user`, but a message is shown as its author wrote it; use `in = \"model\"`".into();
+            "contains `user`, but user messages are always shown unchanged; use `in = \"model\"`".into();
         return wrong("target_roles", message);
     }
     Ok(())
@@ -199,7 +199,8 @@ fn compile(pattern: &str) -> Result<CompiledPattern, TextRuleError> {
     })?;
     if regex.is_match("") || fits_nothing_somewhere(pattern) {
         return Err(wrong(
-            "can match an empty text; require at least one character, as in `x+` for `x*`".into(),
+            "can match the empty string; require at least one character, for example `x+` instead of `x*`"
+                .into(),
         ));
     }
     let config =

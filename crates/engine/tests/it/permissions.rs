@@ -84,5 +84,5 @@ fn preset_denial_is_logged_and_explained_to_the_model() {
     let call = message.calls().next().unwrap();
     assert_eq!(call.rule.as_deref(), Some("permissions:read_only"));
     let told = serde_json::to_string(&scripted.requests[1].messages).unwrap();
-    assert!(told.contains("may only read"), "{told}");
+    assert!(told.contains("is read-only"), "{told}");
 }

@@ -196,7 +196,7 @@ const FIELD_GROUPS: &[FieldGroup] = &[
                 Model,
                 LocalizedText("Model", "模型"),
                 LocalizedText(
-                    "upstream/model, at an upstream of the configuration.",
+                    "upstream/model, with an upstream from the configuration.",
                     "上游/模型，上游须在配置里。",
                 ),
             ),

@@ -208,7 +208,7 @@ fn mint_error(error: MintError) -> ApiError {
         MintError::Expired => ApiError::bad_request("expired", message).param("expires_at"),
         MintError::BadModels => ApiError::bad_request("bad_models", message)
             .param("models")
-            .remedy("leave `models` out to allow all; GET /v1/models lists them"),
+            .remedy("leave `models` out to allow all; GET /v1/models lists the models"),
         MintError::LimitTooLarge => ApiError::bad_request("invalid_value", message).param("limits"),
         MintError::NotAdmin(user) => ApiError::bad_request("not_admin", message)
             .param("scopes")

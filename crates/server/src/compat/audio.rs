@@ -161,7 +161,7 @@ async fn speak(
     let format = format.transpose()?;
     let speed = fields.number("speed")?;
     if let Some(speed) = speed.filter(|speed| !SPEED.contains(speed)) {
-        return Err(invalid("speed", format!("a speed of {speed} is not possible"), "0.25 to 4"));
+        return Err(invalid("speed", format!("the speed {speed} is not supported"), "0.25 to 4"));
     }
     if fields.text("stream_format")?.is_some_and(|format| format != "audio") {
         let message = "audio is streamed as raw bytes, not as events";

@@ -220,7 +220,7 @@ fn upstream_choice(
     agent.and_then(|agent| agent.models.first()).cloned().ok_or_else(|| {
         ApiError::bad_request("unknown_model", "the agent has no model")
             .param("model")
-            .remedy("GET /v1/models lists them")
+            .remedy("GET /v1/models lists the models")
     })
 }
 

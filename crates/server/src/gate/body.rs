@@ -179,7 +179,7 @@ impl BodyStatus {
 pub(super) fn body_too_large(limits: BodyLimits) -> ApiError {
     let BodyLimits { bytes_max, name, .. } = limits;
     let remedy = match name {
-        "upload_bytes_max" => format!("send a smaller one, or raise `{name}` of [server.limits]"),
+        "upload_bytes_max" => format!("send a smaller file, or raise `{name}` of [server.limits]"),
         _ => format!("raise `{name}` of [server.limits], or upload files first (POST /v1/files)"),
     };
     ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, name, format!("the body is larger than {bytes_max} bytes"))

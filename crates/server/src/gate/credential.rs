@@ -22,12 +22,8 @@ pub(super) enum ShownCredential {
 /// Reads the credential of a request. No other function does.
 pub(super) fn credential_of(parts: &Parts) -> Result<ShownCredential, ApiError> {
     let ambiguous = || {
-        ApiError::new(
-            StatusCode::UNAUTHORIZED,
-            "several_keys",
-            "more than one key was shown, and they differ",
-        )
-        .remedy("send one `Authorization: Bearer <key>`")
+        ApiError::new(StatusCode::UNAUTHORIZED, "several_keys", "the request has several different API keys")
+            .remedy("send one `Authorization: Bearer <key>`")
     };
     let mut credential: Option<String> = None;
     for name in KEY_HEADERS {

@@ -143,22 +143,22 @@ pub enum MintError {
     #[error("a key needs at least one scope: chat, tools, agents, admin")]
     NoScope,
     /// The name is empty or invalid.
-    #[error("the name of a key has 1 to {NAME_CHARS_MAX} characters")]
+    #[error("the name of a key must have 1 to {NAME_CHARS_MAX} characters")]
     BadName,
     /// The user does not exist.
     #[error("there is no person `{0}`")]
     NoPerson(String),
     /// The key would have a scope that its user lacks.
-    #[error("`{0}` is no admin, so a key of theirs cannot have the scope `admin`")]
+    #[error("`{0}` is not an admin, so their keys cannot have the scope `admin`")]
     NotAdmin(String),
     /// The list of models is empty or has an invalid entry.
-    #[error("models are 1 to {MODELS_MAX} names of agents, `upstream/model` or `upstream/*`")]
+    #[error("`models` must be 1 to {MODELS_MAX} agents, `upstream/model` or `upstream/*`")]
     BadModels,
     /// A limit is too large.
-    #[error("a limit is at most {max}", max = crate::people::USAGE_LIMIT_MAX)]
+    #[error("a limit must be at most {max}", max = crate::people::USAGE_LIMIT_MAX)]
     LimitTooLarge,
     /// The time of expiry has passed.
-    #[error("the key would have expired already")]
+    #[error("the expiry time of the key is in the past")]
     Expired,
     /// The system has no random bytes.
     #[error(transparent)]
@@ -490,6 +490,6 @@ fn check_key_limits(limits: &KeyLimits) -> Result<(), MintError> {
 }
 
 fn store_error(error: StoreError) -> ApiError {
-    tracing::error!(%error, "the keys cannot be read or written");
-    ApiError::unavailable("store_unavailable", "the store cannot be read or written now", 5)
+    tracing::error!(%error, "cannot read or write keys");
+    ApiError::unavailable("store_unavailable", "store is temporarily unavailable", 5)
 }

@@ -112,5 +112,5 @@ impl HttpBody for RevocableBody {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("the key of this stream is no longer worth anything")]
+#[error("the key of this stream is no longer valid")]
 struct KeyRevoked;

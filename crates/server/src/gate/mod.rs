@@ -118,7 +118,7 @@ impl GateSettings {
             return Ok(());
         };
         let now = governor::clock::Clock::now(&governor::clock::DefaultClock::default());
-        let message = format!("more than {} new turns in a minute", self.limits.turns_per_minute_max);
+        let message = format!("more than {} new turns per minute", self.limits.turns_per_minute_max);
         Err(ApiError::too_many("turns_per_minute_max", message, retry_at.wait_time_from(now).as_secs() + 1))
     }
 }
@@ -180,7 +180,7 @@ impl Gate {
         match self.0.tickets.issue(owner, ttl) {
             Ok(ticket) => Ok((ticket, ttl)),
             Err(TicketError::TooMany) => {
-                Err(ApiError::too_many("tickets_open", "too many tickets are open", ttl.as_secs().max(1)))
+                Err(ApiError::too_many("tickets_open", "too many unused tickets", ttl.as_secs().max(1)))
             }
             Err(TicketError::NoRandomness) => Err(ApiError::internal(RandomnessError)),
         }

@@ -90,7 +90,7 @@ impl AllowedSites {
         let refused = |name: &str| {
             let name: String = name.chars().take(100).collect();
             ApiError::forbidden("unknown_host", format!("`{name}` is not a known host name of this server"))
-                .remedy("send a good key, or add that name to `hosts` of [server]")
+                .remedy("send a valid key, or add this name to `hosts` of [server]")
                 .param("Host")
         };
         // In HTTP/2 it is part of the address.
@@ -143,8 +143,8 @@ impl AllowedSites {
         key: KeyProof,
     ) -> Result<RequestOrigin, ApiError> {
         let refused = || {
-            ApiError::forbidden("foreign_origin", "a page of another origin may not use this server")
-                .remedy("if it should, add its origin to `origins` of [server]")
+            ApiError::forbidden("foreign_origin", "requests from pages of another origin are not allowed")
+                .remedy("to allow the page, add its origin to `origins` of [server]")
                 .param("Origin")
         };
         let mut origins = parts.headers.get_all(ORIGIN).iter();

@@ -66,7 +66,7 @@ impl TrustedProxy {
                 let message =
                     format!("a proxy cannot sign in as `{LOCAL_USER}`, the first person of this server");
                 return Err(ApiError::forbidden("first_user", message)
-                    .remedy("name that person's account in `first_person` of [server.trusted_proxy]"));
+                    .remedy("set `first_person` of [server.trusted_proxy] to that person's account"));
             }
             _ => name,
         };
@@ -123,26 +123,26 @@ fn bad_header(header: &HeaderName, message: String) -> ApiError {
 
 /// Refusal of a person whom the proxy has signed in and who is not a user of the server.
 pub(super) fn unknown_person(name: &str) -> ApiError {
-    ApiError::forbidden("unknown_person", format!("`{name}` is signed in, and no person of this server"))
+    ApiError::forbidden("unknown_person", format!("`{name}` is signed in but is not a person of this server"))
         .remedy(format!("an admin can add them: throughline users add {name}"))
 }
 
 /// Refusal of a person who was removed.
 pub(super) fn removed_person(name: &str) -> ApiError {
     ApiError::forbidden("removed_person", format!("`{name}` was removed from this server"))
-        .remedy(format!("an admin can bring them back: throughline users add {name}"))
+        .remedy(format!("an admin can restore them: throughline users add {name}"))
 }
 
 /// Refusal of a request with the key of one person and the name of another.
 pub(super) fn identities_differ() -> ApiError {
-    ApiError::bad_request("identities_differ", "the key is one person's, and the proxy names another one")
+    ApiError::bad_request("identities_differ", "the key and the proxy's sign-in belong to different people")
         .remedy("send the key without the proxy's sign-in, or use a key of the same user")
 }
 
 /// Refusal of a page of another origin, which the proxy's sign-in does not let in.
 pub(super) fn needs_key_of_its_own() -> ApiError {
     ApiError {
-        message: "a page of another origin is not let in by the proxy's sign-in".to_owned(),
+        message: "the proxy's sign-in is not accepted for pages of another origin".to_owned(),
         ..ApiError::unauthenticated()
     }
     .remedy(

@@ -36,7 +36,7 @@ impl Hub {
                     () = stopped.cancelled() => return,
                 }
                 if let Err(error) = log.compact(turn.as_str(), Arc::new(merge_deltas)).await {
-                    tracing::warn!(%error, turn_id = turn.as_str(), "the deltas of a turn are not merged");
+                    tracing::warn!(%error, turn_id = turn.as_str(), "cannot merge the deltas of a turn");
                 }
             }
         });

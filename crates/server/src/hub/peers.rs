@@ -230,7 +230,7 @@ impl Hub {
                         turn.as_str()
                     );
                     let error = ApiError::unavailable("outcome_unknown", message, 2);
-                    return Err(error.remedy("the turn's events tell whether it was done"));
+                    return Err(error.remedy("check the turn's events for the outcome"));
                 }
                 (deadline, has_waited) = (Instant::now() + PEER_REPLY_TIMEOUT, true);
             }
@@ -352,7 +352,7 @@ async fn answer_peer(hub: Hub, peers: Arc<dyn PeerServers>, routes: Router, requ
     };
     let Ok(reply) = serde_json::to_vec(&answer) else { return };
     if let Err(error) = peers.reply(request.id, reply.into()).await {
-        tracing::warn!(%error, turn_id = request.turn, "the answer to another server cannot be stored");
+        tracing::warn!(%error, turn_id = request.turn, "cannot store the answer to another server");
     }
 }
 

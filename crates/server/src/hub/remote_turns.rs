@@ -87,14 +87,12 @@ impl Hub {
 fn owned_elsewhere_error(turn: &TurnId, owner: &TurnOwner) -> ApiError {
     let (turn, name) = (turn.as_str(), owner.name.as_str());
     let (message, retry_s) = match owner.lease {
-        OwnerLease::Held => {
-            (format!("turn `{turn}` runs on server `{name}`, and this is another one"), RETRY_S)
-        }
+        OwnerLease::Held => (format!("turn `{turn}` runs on another server, `{name}`"), RETRY_S),
         OwnerLease::Expired { since } => {
             let since = since.and_then(|since| Timestamp::from_millisecond(since).ok());
-            let since = since.map_or("more than a day".to_owned(), |since| format!("{since:.0}"));
+            let since = since.map_or("for more than a day".to_owned(), |since| format!("since {since:.0}"));
             (
-                format!("turn `{turn}` belongs to server `{name}`, which has been down since {since}"),
+                format!("turn `{turn}` belongs to server `{name}`, which has been down {since}"),
                 RETRY_OWNER_DOWN_S,
             )
         }

@@ -144,7 +144,7 @@ impl Hub {
         let (stored, metadata) = match turn_record::read(&stored) {
             Ok(stored) => stored,
             Err(error) => {
-                tracing::error!(turn_id = id, %error, "a turn that was running cannot be read: it counts as interrupted");
+                tracing::error!(turn_id = id, %error, "cannot resume turn: it is unreadable and counts as interrupted");
                 self.write_end(&user, &turn_id, Self::interrupted_end()).await;
                 return ResumeOutcome::Skipped;
             }
@@ -195,7 +195,7 @@ impl Hub {
                 ResumeOutcome::Resumed
             }
             Err(error) => {
-                tracing::error!(turn_id = id, %error, "a turn that was running cannot be resumed");
+                tracing::error!(turn_id = id, %error, "cannot resume turn");
                 ResumeOutcome::Skipped
             }
         }

@@ -110,7 +110,8 @@ impl Hub {
     pub async fn start_turn(&self, principal: &Principal, new: TurnSpec) -> Result<StartedTurn, ApiError> {
         let inner = &self.0;
         if inner.stopping.is_cancelled() {
-            let error = ApiError::unavailable("stopping", "the server is stopping and starts no turns", 5);
+            let error =
+                ApiError::unavailable("stopping", "the server is stopping and does not start new turns", 5);
             return Err(error.remedy("try again in a moment"));
         }
         // A turn that is in the middle of being started counts as one that runs.

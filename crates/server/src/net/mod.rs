@@ -75,7 +75,7 @@ pub enum BindError {
         address: SocketAddr,
     },
     /// The system does not let this user listen there.
-    #[error("this user may not listen on {address}")]
+    #[error("permission denied: this user cannot listen on {address}")]
     Denied {
         /// Address to listen on.
         address: SocketAddr,
@@ -125,21 +125,22 @@ impl BindError {
                 SocketAddr::new(address.ip(), address.port().wrapping_add(1).max(1_024))
             ),
             BindError::Denied { .. } => {
-                "choose a port from 1024 on: --listen 127.0.0.1:8787; for 443, put a proxy in front"
+                "choose a port of 1024 or higher: --listen 127.0.0.1:8787; for port 443, use a reverse proxy"
                     .to_owned()
             }
             BindError::NotLocal { .. } => {
-                "--listen 127.0.0.1:8787 for this machine alone, 0.0.0.0:8787 for every network".to_owned()
+                "use --listen 127.0.0.1:8787 for this machine only, or 0.0.0.0:8787 for all networks"
+                    .to_owned()
             }
-            BindError::Io { .. } => "--listen chooses another address".to_owned(),
+            BindError::Io { .. } => "choose another address with --listen".to_owned(),
             #[cfg(feature = "tls-server")]
             BindError::Tls(_) => {
-                "`tls` of [server] names a certificate and its key, both PEM files that this user can read"
+                "set `tls` of [server] to a certificate and its key, both PEM files that this user can read"
                     .to_owned()
             }
             #[cfg(not(feature = "tls-server"))]
             BindError::NoTls => {
-                "build it with the cargo feature `tls-server`, or put a proxy in front".to_owned()
+                "build it with the cargo feature `tls-server`, or use a reverse proxy".to_owned()
             }
             #[cfg(not(feature = "oidc"))]
             BindError::NoOidc => "build with the feature `oidc`, or remove [server.oidc]".to_owned(),
@@ -367,7 +368,7 @@ async fn serve_connection(
                 Ok(Err(error)) => {
                     return tracing::debug!(peer = %connection.peer, %error, "TLS handshake failed");
                 }
-                Err(_) => return tracing::debug!(peer = %connection.peer, "the TLS handshake took too long"),
+                Err(_) => return tracing::debug!(peer = %connection.peer, "TLS handshake timed out"),
             }
         }
         #[cfg(not(feature = "tls-server"))]
@@ -450,7 +451,7 @@ async fn refresh_certificates(tls: Arc<tls::TlsReloader>) {
     loop {
         every.tick().await;
         if let Err(error) = tls.refresh() {
-            tracing::error!(%error, "the certificate has changed and cannot be used; the one before stays");
+            tracing::error!(%error, "cannot use the changed certificate; keeping the previous one");
         }
     }
 }

@@ -68,7 +68,7 @@ impl TlsReloader {
         // Logged once for each change and not every second.
         current.file_times = now;
         current.acceptor = read?;
-        tracing::info!(cert = %self.files.cert.display(), "a new certificate is in use");
+        tracing::info!(cert = %self.files.cert.display(), "certificate reloaded");
         Ok(())
     }
 }

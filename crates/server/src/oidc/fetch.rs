@@ -16,11 +16,11 @@ pub(super) struct ProviderHttp {
 /// Reason of a failed request to the provider.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ProviderHttpError {
-    #[error("no HTTP client: {0}")]
+    #[error("cannot create an HTTP client: {0}")]
     Client(String),
     #[error(transparent)]
     Request(#[from] reqwest::Error),
-    #[error("the answer is larger than {ANSWER_BYTES_MAX} bytes")]
+    #[error("the response is larger than {ANSWER_BYTES_MAX} bytes")]
     TooLarge,
     #[error(transparent)]
     Http(#[from] http::Error),

@@ -195,7 +195,7 @@ impl OidcProvider {
                 "sign_in_state",
                 "this sign-in was started in another browser, was already completed, or took too long",
             )
-            .remedy("sign in again from the page of this server, with cookies allowed")
+            .remedy("sign in again from this server's page, with cookies enabled")
         })?;
         if let Some(error) = query.error {
             return Err(refused_by_provider(&error, query.error_description.as_deref()));
@@ -260,7 +260,7 @@ impl OidcProvider {
             Ok(Err(error)) => chain(&error),
             Err(_) => format!("it did not answer within {} s", PROVIDER_TIMEOUT.as_secs()),
         };
-        tracing::warn!(issuer = self.settings.issuer, error, "the sign-in provider cannot be used");
+        tracing::warn!(issuer = self.settings.issuer, error, "cannot use the sign-in provider");
         let error = self.unreachable();
         discovered.failed = Some((Instant::now(), error.clone()));
         Err(error)
@@ -298,11 +298,11 @@ impl OidcProvider {
                 Err(refused_by_provider(refusal.error().as_ref(), description))
             }
             Ok(Err(RequestTokenError::Request(error))) => {
-                tracing::warn!(%error, "the sign-in provider cannot be reached");
+                tracing::warn!(%error, "cannot reach the sign-in provider");
                 Err(self.unreachable())
             }
             Ok(Err(error)) => {
-                tracing::warn!(error = chain(&error), "the sign-in provider's answer to a code is no answer");
+                tracing::warn!(error = chain(&error), "invalid token response from the sign-in provider");
                 Err(self.bad_answer("its token response cannot be parsed"))
             }
             Err(_) => Err(self.unreachable()),
@@ -334,34 +334,40 @@ impl OidcProvider {
     }
 
     fn bad_token(&self, why: &ClaimsVerificationError) -> ApiError {
-        tracing::warn!(%why, "an ID token was refused");
+        tracing::warn!(%why, "rejected an ID token");
         let why = match why {
             ClaimsVerificationError::Expired(_) => "it has expired or is not valid yet",
             ClaimsVerificationError::InvalidAudience(_) => "it was issued for another client",
             ClaimsVerificationError::InvalidIssuer(_) => "it was issued by another provider",
             ClaimsVerificationError::InvalidNonce(_) => "it belongs to another sign-in",
-            ClaimsVerificationError::SignatureVerification(_) => "its signature is not the provider's",
+            ClaimsVerificationError::SignatureVerification(_) => {
+                "its signature does not match the provider's keys"
+            }
             _ => "it cannot be read",
         };
         ApiError::new(
             StatusCode::UNAUTHORIZED,
             "id_token",
-            format!("{} has sent an ID token that does not hold: {why}", visible::escape(self.name())),
+            format!("{} sent an invalid ID token: {why}", visible::escape(self.name())),
         )
-        .remedy("sign in again; if it stays so, the admin compares the clock, `issuer` and `client_id`")
+        .remedy("sign in again; if it still fails, an admin must check the clock, `issuer` and `client_id`")
     }
 
     fn bad_answer(&self, why: &str) -> ApiError {
-        let message = format!("{} is not answering as a provider does: {why}", visible::escape(self.name()));
+        let message = format!(
+            "{} does not respond like an OpenID Connect provider: \
+         {why}",
+            visible::escape(self.name())
+        );
         ApiError::new(StatusCode::BAD_GATEWAY, "provider_answer", message).remedy(
-            "the admin compares [server.oidc] with the provider's settings; the server's log has details",
+            "an admin must check [server.oidc] against the provider's settings; see the server's log for details",
         )
     }
 
     fn unreachable(&self) -> ApiError {
         let message = format!("{} cannot be reached", visible::escape(self.name()));
         ApiError::new(StatusCode::BAD_GATEWAY, "provider_unreachable", message)
-            .remedy("try again in a moment, or sign in with a key; the server's log has details")
+            .remedy("try again in a moment, or sign in with a key; see the server's log for details")
     }
 }
 

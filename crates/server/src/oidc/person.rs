@@ -22,8 +22,9 @@ pub(super) fn person_of(settings: &OidcSettings, claims: &Value) -> Result<Provi
         ));
     }
     let claim = settings.claim.name();
-    let text = claims[claim].as_str().ok_or_else(|| bad_claim(claim, "is not there"))?;
-    let name = people::normalize_name(text).map_err(|_| bad_claim(claim, "is no name of a person here"))?;
+    let text = claims[claim].as_str().ok_or_else(|| bad_claim(claim, "is missing"))?;
+    let name =
+        people::normalize_name(text).map_err(|_| bad_claim(claim, "is not a valid name of a person"))?;
     let groups = groups_of(&claims[&settings.groups_claim]);
     let is_in = |wanted: &[String]| wanted.iter().any(|wanted| groups.contains(&wanted.as_str()));
     let domain = email.and_then(|email| email.rsplit_once('@')).map(|(_, domain)| domain.to_lowercase());
@@ -43,7 +44,7 @@ pub(super) fn person_of(settings: &OidcSettings, claims: &Value) -> Result<Provi
     if name == LOCAL_USER {
         let message = format!("sign-in as `{LOCAL_USER}`, the first user of this server, is not possible");
         return Err(ApiError::forbidden("first_user", message)
-            .remedy("the admin names that person's account in `first_person` of [server.oidc]"));
+            .remedy("an admin must set `first_person` of [server.oidc] to that person's account"));
     }
     let admins: Vec<String> =
         settings.admins.iter().filter_map(|admin| people::normalize_name(admin).ok()).collect();

@@ -184,7 +184,7 @@ impl PdfTexts {
         let _slot = self.slot(user)?;
         let time = Duration::from_millis(self.limits.pdf_ms_max);
         let busy = || {
-            ApiError::unavailable("pdf_readers_busy", "other PDF files are being read", 5)
+            ApiError::unavailable("pdf_readers_busy", "all PDF readers are busy", 5)
                 .remedy("try again in a moment, or raise `pdf_readers_max` of [server.limits]")
         };
         let permit = timeout_at(Instant::now() + time, self.readers.acquire()).await.map_err(|_| busy())?;
@@ -199,7 +199,7 @@ impl PdfTexts {
         let spec = ProgramSpec { limits, ..program.0.clone() };
         let spec = spec.argument(from_page.to_string()).argument(self.limits.pdf_pages_max.to_string());
         let mut reader = spec.start().map_err(|error| {
-            tracing::error!(%error, "the process that reads PDF files cannot be started");
+            tracing::error!(%error, "cannot start the PDF reader");
             ApiError::internal(error)
         })?;
         let mut reading = Reading::new(from_page, self.limits.pdf_text_bytes_max.into());
@@ -214,7 +214,7 @@ impl PdfTexts {
         let mut by_user = self.by_user.lock().unwrap_or_else(PoisonError::into_inner);
         let count = by_user.entry(user.to_owned()).or_default();
         if *count >= PDFS_PER_USER_MAX {
-            let message = format!("{PDFS_PER_USER_MAX} PDF files of yours are being read already");
+            let message = format!("{PDFS_PER_USER_MAX} of your PDF files are already being read");
             return Err(
                 ApiError::too_many("too_many_pdfs", message, 5).remedy("wait until one has been read")
             );

@@ -84,59 +84,59 @@ macro_rules! metrics {
 
 metrics! {
     OPERATION_DURATION = "gen_ai_client_operation_duration_seconds", MetricKind::Histogram(SECONDS), "s",
-        [OPERATION, PROVIDER, MODEL, ERROR_TYPE], "A model call from the request to the end of its reply.";
+        [OPERATION, PROVIDER, MODEL, ERROR_TYPE], "Duration of a model call, from the request to the end of its reply.";
     FIRST_CHUNK = "gen_ai_client_operation_time_to_first_chunk_seconds", MetricKind::Histogram(SECONDS), "s",
-        [OPERATION, PROVIDER, MODEL], "A model call from the request to the first content of its reply.";
+        [OPERATION, PROVIDER, MODEL], "Time from the request of a model call to the first content of its reply.";
     PER_CHUNK = "gen_ai_client_operation_time_per_output_chunk_seconds", MetricKind::Histogram(SECONDS), "s",
         [OPERATION, PROVIDER, MODEL], "Mean time between two pieces of content of a reply after the first, one \
          value per reply.";
     TOKEN_USAGE = "gen_ai_client_token_usage", MetricKind::Histogram(TOKENS), "tokens",
         [OPERATION, PROVIDER, MODEL, TOKEN_TYPE], "Tokens of a model call, as the upstream counts them.";
     TOOL_DURATION = "gen_ai_execute_tool_duration_seconds", MetricKind::Histogram(SECONDS), "s",
-        [OPERATION, TOOL, ERROR_TYPE], "A tool from its start to its result.";
+        [OPERATION, TOOL, ERROR_TYPE], "Duration of a tool call, from its start to its result.";
     AGENT_DURATION = "gen_ai_invoke_agent_duration_seconds", MetricKind::Histogram(TURN_SECONDS), "s",
-        [OPERATION, AGENT, ERROR_TYPE], "A turn from its beginning to its end.";
+        [OPERATION, AGENT, ERROR_TYPE], "Duration of a turn, from its start to its end.";
     MCP_DURATION = "mcp_client_operation_duration_seconds", MetricKind::Histogram(SECONDS), "s",
-        ["mcp_method_name", TOOL, ERROR_TYPE], "A call of an MCP server's tool.";
+        ["mcp_method_name", TOOL, ERROR_TYPE], "Duration of a call to an MCP server's tool.";
 
     DETECTION_RATE = "streaming_tool_detection_rate", MetricKind::Gauge, "ratio", [],
         "Share of recent calls on the wire that arrived complete: the name of an offered tool and valid arguments.";
     EXECUTION_LATENCY = "streaming_tool_execution_latency_seconds", MetricKind::Histogram(LATENCY_SECONDS), "s", [],
         "Duration of all tools from start to result, the source of p50 and p95.";
     JANK_FRAMES = "streaming_ui_jank_frames_total", MetricKind::Counter, "frames", [],
-        "Frames that pages reported as late.";
+        "Late frames, as reported by pages.";
     ROLLBACKS = "streaming_rollback_count_total", MetricKind::Counter, "changes", ["change"],
-        "Users who changed model, mode, or from streaming to not, within a conversation.";
+        "Changes of model or mode, or from streaming to non-streaming, within a conversation.";
 
     RATINGS = "throughline_ratings_total", MetricKind::Counter, "ratings", ["value"],
-        "Answers that people rated, up or down.";
+        "Answers rated up or down by people.";
     TURNS = "throughline_turns_total", MetricKind::Counter, "turns", ["status"], "Turns that have ended, by reason.";
-    ACTIVE_TURNS = "throughline_active_turns", MetricKind::Gauge, "turns", [], "Turns that run in this process.";
+    ACTIVE_TURNS = "throughline_active_turns", MetricKind::Gauge, "turns", [], "Turns running in this process.";
     STEPS_PER_TURN = "throughline_steps_per_turn", MetricKind::Histogram(STEPS), "steps", [], "Model calls of a turn.";
     FIRST_CONTENT = "throughline_time_to_first_content_seconds", MetricKind::Histogram(SECONDS), "s", [],
-        "A turn from its beginning to the first content that a client can see.";
+        "Time from the start of a turn to the first content that a client can see.";
     CALLS_SEEN = "throughline_tool_calls_seen_total", MetricKind::Counter, "calls", [],
         "Calls on the wire whose arguments are complete or were cut off.";
     CALLS_DETECTED = "throughline_tool_calls_detected_total", MetricKind::Counter, "calls", [],
-        "Those of them that reached us whole.";
+        "Calls seen on the wire that were decoded completely.";
     CALLS = "throughline_tool_calls_total", MetricKind::Counter, "calls", [TOOL, "status"], "Calls that have ended, by outcome.";
     DETECTION = "throughline_tool_detection_seconds", MetricKind::Histogram(INSTANT_SECONDS), "s", [],
-        "From the delta that named a call to its `tool_use` in the log, where viewers see it.";
+        "Time from the delta that named a call to its `tool_use` event in the log.";
     TURNS_RESUMED = "throughline_turns_resumed_total", MetricKind::Counter, "turns", [],
         "Turns of an earlier process that were resumed.";
     RESUMES = "throughline_resume_total", MetricKind::Counter, "viewers", ["outcome"],
         "Viewers that reconnected to a turn: `continued` at their cursor, from a `snapshot`, `gone`, or with a \
          `resync`.";
     DROPS = "throughline_subscriber_drops_total", MetricKind::Counter, "viewers", [],
-        "Viewers that were cut off because they did not read.";
-    VIEWERS = "throughline_viewers", MetricKind::Gauge, "viewers", [], "Viewers that are connected.";
+        "Viewers that were disconnected because they did not read.";
+    VIEWERS = "throughline_viewers", MetricKind::Gauge, "viewers", [], "Connected viewers.";
     UPSTREAM_ERRORS = "throughline_upstream_errors_total", MetricKind::Counter, "failures", ["code"],
         "Failed model calls, including those that were retried.";
     STORE_COMMITS = "throughline_store_commits_total", MetricKind::Counter, "commits", [], "Transactions of the store.";
     STORE_FSYNCS = "throughline_store_fsyncs_total", MetricKind::Counter, "fsyncs", [],
-        "Transactions that were forced to the disk.";
+        "Transactions that were synced to disk.";
     STORE_EVENTS = "throughline_store_events_total", MetricKind::Counter, "events", [], "Events that the store has written.";
-    STORE_QUEUE = "throughline_store_queue", MetricKind::Gauge, "jobs", [], "Appends that wait for the store's writer.";
+    STORE_QUEUE = "throughline_store_queue", MetricKind::Gauge, "jobs", [], "Appends waiting for the store's writer.";
     HISTORY_QUEUE = "throughline_call_history_queue", MetricKind::Gauge, "calls", [],
         "Ended calls waiting to be written to the call history.";
     RESIDENT_MEMORY = "process_resident_memory_bytes", MetricKind::Gauge, "bytes", [],

@@ -61,7 +61,8 @@ impl OtlpExporter {
                 .with_id_generator(OtlpIdGenerator::default());
             Ok(builder.with_batch_exporter(SpanSender::new(exporter, endpoint)).build())
         };
-        let built = thread("traces-begin", build).map_err(|error| format!("it gets no thread: {error}"))?;
+        let built =
+            thread("traces-begin", build).map_err(|error| format!("cannot start a thread: {error}"))?;
         let provider = built.join().map_err(|_| "the exporter panicked".to_owned())??;
         let tracer = provider.tracer(SERVICE);
         Ok(Self { provider, tracer, redaction })

@@ -90,8 +90,8 @@ async fn image_over_the_limit_names_the_setting_and_its_value() {
         (413, &json!("file_too_large"), &json!("upload_bytes_max")),
         "{said}"
     );
-    assert_eq!(error["message"], "a picture or file has at most 1 MiB (`upload_bytes_max`)");
-    assert_eq!(error["remedy"], "send a smaller one, or raise `upload_bytes_max` of [server.limits]");
+    assert_eq!(error["message"], "pictures and files are limited to 1 MiB (`upload_bytes_max`)");
+    assert_eq!(error["remedy"], "send a smaller file, or raise `upload_bytes_max` of [server.limits]");
     assert_eq!(server.get("/v1/files").await.1["items"], json!([]), "nothing of it stays");
     let (status, said) = server.post("/v1/chat/completions", chat(&[picture(1 << 20)], "Look")).await;
     assert_eq!((status, &said["choices"][0]["message"]["content"]), (200, &json!("A cat.")), "{said}");

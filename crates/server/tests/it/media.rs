@@ -235,5 +235,5 @@ async fn deleted_file_becomes_a_note_in_the_history() {
     events(&server, &server.turn(body).await).await;
     let (images, text) = shown(&server.upstream.requests()[1]);
     assert_eq!(images, Vec::<Vec<u8>>::new());
-    assert!(text.contains("[image image/png, 40 kB, no longer there]"), "{text}");
+    assert!(text.contains("[image image/png, 40 kB, no longer available]"), "{text}");
 }

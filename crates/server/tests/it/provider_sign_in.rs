@@ -147,8 +147,8 @@ async fn invalid_id_token_is_rejected_with_a_reason() {
         (TokenFault::Issuer, "id_token", "another provider"),
         (TokenFault::Expired, "id_token", "it has expired"),
         (TokenFault::FromTheFuture, "id_token", "is not valid yet"),
-        (TokenFault::Signature, "id_token", "its signature is not"),
-        (TokenFault::ForeignKey, "id_token", "its signature is not"),
+        (TokenFault::Signature, "id_token", "its signature does not match"),
+        (TokenFault::ForeignKey, "id_token", "its signature does not match"),
         (TokenFault::Unsigned, "id_token", ""),
         (TokenFault::Missing, "provider_answer", "no ID token"),
     ] {

@@ -142,7 +142,7 @@ async fn full_disk_rejects_new_work_and_fails_readiness() {
     for (path, body) in [("/v1/turns", saying("Hi")), ("/v1/chat/completions", chat)] {
         let (status, refused) = server.post(path, body).await;
         assert_eq!((status, &refused["error"]["code"]), (507, &json!("no_room")), "{path}");
-        assert!(refused["error"]["remedy"].as_str().unwrap().contains("make room"), "{refused}");
+        assert!(refused["error"]["remedy"].as_str().unwrap().contains("free disk space"), "{refused}");
     }
     // The reserve is for turns that run.
     let upload = server.client().post(server.url("/v1/files")).header("content-type", "text/plain");

@@ -44,7 +44,7 @@ impl Log for PostgresStore {
     // Waits for the disk: an epoch that a crash takes back would be given twice.
     async fn claim(&self, turn: &str) -> Result<TurnClaim, LogError> {
         if turn.contains('\0') {
-            return Err(LogError::StoreFailure { why: "the id of a turn cannot have a NUL".into() });
+            return Err(LogError::StoreFailure { why: "the id of a turn cannot contain NUL".into() });
         }
         let shared = self.shared();
         let claimed = sqlx::query(

@@ -39,7 +39,7 @@ impl PostgresReader {
             found if found > schema::NEWEST => Err(PostgresOpenError::Newer { found, known: schema::NEWEST }),
             found => Err(PostgresOpenError::Database {
                 why: format!(
-                    "its tables have version {found}; a server of this release brings them to {}",
+                    "its tables have version {found}; start a server of this release to upgrade them to {}",
                     schema::NEWEST
                 ),
             }),

@@ -92,7 +92,7 @@ impl PostgresShared {
         match failure {
             Some(why) => StoreHealth::Unavailable { why },
             None if self.lease.valid_until().is_none() => {
-                StoreHealth::Unavailable { why: "the lease of this server has run out".into() }
+                StoreHealth::Unavailable { why: "the lease of this server has expired".into() }
             }
             None => StoreHealth::Healthy,
         }

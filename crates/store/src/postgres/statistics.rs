@@ -56,7 +56,10 @@ pub(super) async fn refresh_forever(shared: Arc<PostgresShared>) {
             },
         };
         if !is_reported {
-            tracing::warn!(why, "PostgreSQL has no new statistics: searches may find less in their time");
+            tracing::warn!(
+                why,
+                "cannot refresh PostgreSQL statistics; searches may find less within their time limit"
+            );
             is_reported = true;
         }
         tokio::time::sleep(RETRY_DELAY).await;

@@ -42,7 +42,9 @@ impl SqliteEditor {
             let paths = StorePaths::new(file).map_err(|error| failed(error.to_string()))?;
             return match paths.quarantined() {
                 None => Ok(SqliteFileState::Absent),
-                Some(put_away) => Err(failed(format!("it was damaged and is now {}", put_away.display()))),
+                Some(put_away) => {
+                    Err(failed(format!("it was damaged and has been moved to {}", put_away.display())))
+                }
             };
         }
         match reader::open_existing(file, connection::editor)? {

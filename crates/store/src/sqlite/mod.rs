@@ -191,13 +191,15 @@ impl SqliteStore {
         let paths = self.inner.shared.paths.clone();
         let backups_max = self.inner.shared.settings.backups_max;
         let copy = move || {
-            let io = |error: std::io::Error| StoreError::failed(format!("the backup: {error}"));
+            let io = |error: std::io::Error| StoreError::failed(format!("backup failed: {error}"));
             let folder = paths.backup_folder();
             std::fs::create_dir_all(&folder).map_err(io)?;
             let name = format!("{:013}", now_ms());
             let (unfinished, backup) =
                 (folder.join(format!("{name}.part")), folder.join(format!("{name}.db")));
-            let to = unfinished.to_str().ok_or_else(|| StoreError::failed("the backup's path is no text"))?;
+            let to = unfinished
+                .to_str()
+                .ok_or_else(|| StoreError::failed("the backup's path is not valid UTF-8"))?;
             connection::backup_source(&paths.file)?.execute("VACUUM INTO ?1", [to])?;
             std::fs::File::open(&unfinished).and_then(|file| file.sync_all()).map_err(io)?;
             std::fs::rename(&unfinished, &backup).map_err(io)?;

@@ -20,9 +20,9 @@ pub struct SqliteFileLock {
 ///
 /// There is no such file, `to` exists, or one of them cannot be read or written.
 pub fn copy_sqlite_file(file: &Path, to: &Path) -> Result<(), StoreError> {
-    let target = to.to_str().ok_or_else(|| StoreError::failed("the path of the copy is no text"))?;
+    let target = to.to_str().ok_or_else(|| StoreError::failed("the path of the copy is not valid UTF-8"))?;
     connection::backup_source(file)?.execute("VACUUM INTO ?1", [target])?;
-    let io = |error: std::io::Error| StoreError::failed(format!("the copy: {error}"));
+    let io = |error: std::io::Error| StoreError::failed(format!("copy failed: {error}"));
     std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(io)
 }
 

@@ -57,7 +57,7 @@ pub enum SqliteOpenError {
         backup: Option<PathBuf>,
     },
     /// The file belongs to another program.
-    #[error("{} is a database of another program\n  remedy: give another file", path.display())]
+    #[error("{} is a database of another program\n  remedy: use another file", path.display())]
     Foreign {
         /// Path of the file.
         path: PathBuf,

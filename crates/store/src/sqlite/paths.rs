@@ -17,10 +17,7 @@ pub(super) struct StorePaths {
 impl StorePaths {
     pub(super) fn new(file: &Path) -> Result<Self, SqliteOpenError> {
         let Some(name) = file.file_name() else {
-            return Err(SqliteOpenError::Io {
-                path: file.to_owned(),
-                why: "this is no name of a file".into(),
-            });
+            return Err(SqliteOpenError::Io { path: file.to_owned(), why: "this is not a file name".into() });
         };
         let folder = match file.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),

@@ -90,7 +90,7 @@ fn editor_opens_only_a_store_of_this_release() {
     assert_eq!(state(), "absent");
     assert!(!path.exists(), "nothing is made");
     std::fs::write(folder.path().join("store.db.corrupt-1"), "").unwrap();
-    assert!(state().contains("it was damaged and is now"), "{}", state());
+    assert!(state().contains("it was damaged and has been moved to"), "{}", state());
     std::fs::remove_file(folder.path().join("store.db.corrupt-1")).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let settings = SqliteSettings { ballast_bytes: 0, ..SqliteSettings::default() };

@@ -32,7 +32,7 @@ impl ParsedOutcome {
             Self::Cancelled
         } else if first.starts_with("Stopped because it ran longer") || first.starts_with("Timed out after") {
             Self::TimedOut
-        } else if first.starts_with("No page or app that could do this") {
+        } else if first.starts_with("No page or app that can run this tool") {
             Self::NoViewer
         } else if first.starts_with("There is no tool of this name") {
             let names = after("Did you mean ").unwrap_or_default();

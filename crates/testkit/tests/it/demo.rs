@@ -57,7 +57,7 @@ async fn run(call: &Call) -> String {
         "demo_fail" => "The tool failed: this tool always fails.".into(),
         "demo_calendar" => "Denied: the call was not allowed and was not started; nothing happened. Reason: not now.".into(),
         "live2d_expression" | "live2d_motion" => {
-            "No page or app that could do this is connected, so it was not started; nothing happened.".into()
+            "No page or app that can run this tool is connected, so it was not started; nothing happened.".into()
         }
         _ => "There is no tool of this name, so nothing was started; nothing happened. Did you mean demo_weather?".into(),
     }

@@ -66,19 +66,19 @@ pub enum ManualCallError {
         suggestions: Vec<String>,
     },
     /// The tool runs on a client, which answers only calls of turns.
-    #[error("`{tool}` runs in a connected page or app, and only in a turn")]
+    #[error("`{tool}` runs in a connected page or app, and only during a turn")]
     RunsOnClient {
         /// The name.
         tool: String,
     },
     /// The arguments do not fit the tool's schema.
-    #[error("the arguments do not fit: {message}")]
+    #[error("invalid arguments: {message}")]
     InvalidArguments {
         /// The fields at fault and the reason.
         message: String,
     },
     /// A rule denies the call; consent does not override it.
-    #[error("it may not run: {reason}")]
+    #[error("the call is not allowed: {reason}")]
     Denied {
         /// The rule.
         rule: String,

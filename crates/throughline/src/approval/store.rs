@@ -108,7 +108,7 @@ pub enum ApprovalStoreError {
         why: String,
     },
     /// An entry cannot be read. It may be a denial, so nothing is decided without it.
-    #[error("the remembered answer {number} cannot be read: {why}")]
+    #[error("cannot read remembered answer {number}: {why}")]
     Unreadable {
         /// The number that is not there.
         number: u64,

@@ -42,7 +42,9 @@ pub struct ClientToolSpec {
 #[non_exhaustive]
 pub enum ClientError {
     /// A name that is not a client's to give.
-    #[error("`{name}` is not a client's tool; names are `client.<name>` (and `live2d.<name>` for an avatar)")]
+    #[error(
+        "`{name}` is not a valid client tool name; use `client.<name>` (or `live2d.<name>` for an avatar)"
+    )]
     Name {
         /// The name.
         name: ToolName,
@@ -57,7 +59,7 @@ pub enum ClientError {
         count: usize,
     },
     /// The id is reserved.
-    #[error("no client can be called `{client_id}`; choose another id")]
+    #[error("the client id `{client_id}` is reserved; choose another id")]
     Reserved {
         /// The id.
         client_id: String,

@@ -56,7 +56,7 @@ pub(crate) fn agent_from_settings(
 ) -> Result<Agent, FieldError> {
     check_name(name)?;
     let Value::Object(settings) = settings else {
-        return Err(FieldError::new("", "the settings of an agent are an object"));
+        return Err(FieldError::new("", "agent settings must be an object"));
     };
     if let Some(Value::String(prompt)) = settings.get("prompt") {
         check_prompt(prompt)?;
@@ -65,7 +65,7 @@ pub(crate) fn agent_from_settings(
     toml.write_section(settings)?;
     let file = ConfigFile::parse("agent", &toml.text).map_err(|error| toml.field_error(&error, upstreams))?;
     let Some(section) = file.agents.get(AGENT) else {
-        return Err(FieldError::new("", "the settings of an agent are an object"));
+        return Err(FieldError::new("", "agent settings must be an object"));
     };
     for model in std::iter::once(&section.model).chain(&section.fallback) {
         let text = model.get_ref().as_str();
@@ -100,9 +100,9 @@ fn check_name(name: &str) -> Result<(), FieldError> {
     if length == 0 || length > AGENT_NAME_CHARS_MAX || !name.chars().all(is_plain) || name.starts_with('.') {
         return Err(FieldError {
             path: "name".into(),
-            message: format!("`{name}` cannot be the name of an agent"),
+            message: format!("`{name}` is not a valid agent name"),
             help: Some(format!(
-                "1 to {AGENT_NAME_CHARS_MAX} letters, digits, `-`, `_` or `.`, not beginning with `.`"
+                "use 1 to {AGENT_NAME_CHARS_MAX} letters, digits, `-`, `_` or `.`, not starting with `.`"
             )),
         });
     }
@@ -221,7 +221,7 @@ impl SettingsToml {
         let help = match path.as_str() {
             "model" if error.help.is_none() || error.message.starts_with("missing field") => {
                 let names: Vec<String> = upstreams.keys().map(|name| format!("`{name}`")).collect();
-                Some(format!("`upstream/model`; the upstreams here are {}", names.join(", ")))
+                Some(format!("use `upstream/model`; configured upstreams: {}", names.join(", ")))
             }
             _ => error.help.clone(),
         };

@@ -136,8 +136,8 @@ impl ConfigFile {
             Ok(text) => Self::parse(&name, &text),
             Err(error) => {
                 let message = format!("cannot read the configuration: {error}");
-                let help = "check the path (--config, THROUGHLINE_CONFIG); without one, throughline.toml in the current \
-                            folder is read if there is one";
+                let help = "check the path (--config, THROUGHLINE_CONFIG); by default, throughline.toml in the \
+                 current folder is read if it exists";
                 Err(ConfigError::whole_file(&name, message).help(help))
             }
         }
@@ -490,7 +490,7 @@ fn host_patterns<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Strin
     };
     match patterns.iter().find(|pattern| !is_pattern(pattern)) {
         Some(pattern) => Err(D::Error::custom(format!(
-            "`{pattern}` is no host: write `docs.rs`, `*.example.org` for all below it, or `*` for all"
+            "`{pattern}` is not a host pattern: use `docs.rs`, `*.example.org` for all subdomains, or `*` for all hosts"
         ))),
         None => Ok(patterns),
     }

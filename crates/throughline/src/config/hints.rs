@@ -94,19 +94,19 @@ pub(super) fn with_hint(error: ConfigError, text: &str, span: Range<usize>) -> C
     let is_unknown = error.message.starts_with("unknown field");
     if is_unknown && entry.path.first().is_some_and(|first| MCP_SECTIONS.contains(&first.as_str())) {
         return error
-            .help("here it is [mcp.NAME]; `throughline mcp import FILE` converts the JSON of other clients");
+            .help("use [mcp.NAME]; `throughline mcp import FILE` converts the JSON of other clients");
     }
     if is_unknown
         && entry.path.first().is_some_and(|first| first == "upstreams")
         && SECRET_KEYS.contains(&key)
     {
-        let help = "keys are not written into this file: key_env = \"NAME_OF_A_VARIABLE\", or run `throughline connect`";
+        let help = "do not put keys into this file: use key_env = \"NAME_OF_A_VARIABLE\", or run `throughline connect`";
         return error.without_values().help(help);
     }
     if entry.is_in("mcp", "args") || entry.is_in("mcp", "command") {
         return match mcp_command(entry.table) {
             Some(command) if is_unknown || !entry.value.get_ref().is_array() => {
-                error.help(format!("program and arguments are one list: {command}"))
+                error.help(format!("write program and arguments as one list: {command}"))
             }
             _ => error,
         };
@@ -188,7 +188,7 @@ fn mcp_command(table: &DeTable<'_>) -> Option<String> {
 fn word_list(quoted: &str) -> String {
     let line = quoted.trim_matches('"');
     if line.contains(['|', '>', '<', '&', ';', '$', '*']) {
-        return format!("{:?}, since there is no shell", ["sh", "-c", line]);
+        return format!("{:?}, because no shell is used", ["sh", "-c", line]);
     }
     format!("{:?}", line.split_whitespace().collect::<Vec<_>>())
 }

@@ -189,10 +189,10 @@ pub(super) fn resolve_oidc(
     }
     check_issuer(file, &section.issuer)?;
     if section.client_id.get_ref().trim().is_empty() {
-        let message = "without an id the provider does not know this server";
+        let message = "`client_id` is empty; the provider needs it to identify this server";
         return Err(file
             .error(&section.client_id, message)
-            .help("the id that the provider gave for this server"));
+            .help("use the client id that the provider issued for this server"));
     }
     let variable = section.client_secret_env.as_ref();
     let client_secret = variable.and_then(|name| env_value(environment, name)).map(ClientSecretText::new);
@@ -200,7 +200,7 @@ pub(super) fn resolve_oidc(
     let missing_secret = variable.filter(|_| client_secret.is_none()).cloned();
     let session_hours = match &section.session_hours {
         Some(hours) if !(1..=SESSION_HOURS_MAX).contains(hours.get_ref()) => {
-            let message = format!("a sign-in holds for 1 to {SESSION_HOURS_MAX} hours");
+            let message = format!("`session_hours` must be from 1 to {SESSION_HOURS_MAX}");
             return Err(file.error(hours, message));
         }
         Some(hours) => *hours.get_ref(),
@@ -233,7 +233,7 @@ fn check_issuer(file: &ConfigFile, issuer: &Spanned<String>) -> Result<(), Confi
     let text = issuer.get_ref();
     let url = Url::parse(text).ok().filter(|url| url.query().is_none() && url.fragment().is_none());
     let Some(url) = url.filter(|url| matches!(url.scheme(), "http" | "https")) else {
-        return Err(file.error(issuer, format!("`{text}` is not an issuer")).help(help));
+        return Err(file.error(issuer, format!("`{text}` is not a valid issuer URL")).help(help));
     };
     let is_local = match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -242,7 +242,9 @@ fn check_issuer(file: &ConfigFile, issuer: &Spanned<String>) -> Result<(), Confi
         None => false,
     };
     if url.scheme() == "http" && !is_local {
-        let message = format!("`{text}` is not HTTPS, so anybody on the way could sign in as anybody");
+        let message = format!(
+            "`{text}` is not HTTPS: anyone who can intercept the connection could sign in as any user"
+        );
         return Err(file.error(issuer, message).help(help));
     }
     Ok(())

@@ -127,11 +127,11 @@ pub(super) fn resolve_trusted_proxy(
     let header = header_of(&section.header)?;
     let groups_header = section.groups_header.as_ref().map(header_of).transpose()?;
     if groups_header.as_ref() == Some(&header) {
-        let message = "the name and the groups of a person need a header each";
+        let message = "the user name and the groups need separate headers";
         return Err(file.error(&section.header, message).help("groups_header = \"X-Forwarded-Groups\""));
     }
     if groups_header.is_none() && !(section.admin_groups.is_empty() && section.allowed_groups.is_empty()) {
-        let message = "groups are of no use without the header that names them";
+        let message = "`admin_groups` and `allowed_groups` have no effect without `groups_header`";
         return Err(file.error(&section.header, message).help("groups_header = \"X-Forwarded-Groups\""));
     }
     if section.from.get_ref().is_empty() {
@@ -140,9 +140,10 @@ pub(super) fn resolve_trusted_proxy(
     }
     let range = |text: &Spanned<String>| {
         AddressRange::parse(text.get_ref()).ok_or_else(|| {
-            let message = format!("`{}` is not an address or a range of addresses", text.get_ref());
+            let message = format!("`{}` is not an IP address or CIDR range", text.get_ref());
             file.error(text, message).help(
-                "an address, or one with 1 to 32 (IPv6: 128) common bits: \"127.0.0.1\", \"10.0.0.0/24\", \"fd00::/64\"",
+                "use an IP address, or a CIDR range with a prefix of 1 to 32 bits (IPv6: 128): \"127.0.0.1\", \
+                 \"10.0.0.0/24\", \"fd00::/64\"",
             )
         })
     };
@@ -165,8 +166,8 @@ fn parse_header(text: &str) -> Result<String, InvalidValue> {
         return Ok(name);
     }
     Err(InvalidValue {
-        message: format!("`{text}` is not a header that can name a person"),
-        help: "a header of letters, digits and `-` that only the proxy sets: \"X-Forwarded-User\"",
+        message: format!("`{text}` cannot be used as the user name header"),
+        help: "use a header of letters, digits and `-` that only the proxy sets: \"X-Forwarded-User\"",
     })
 }
 

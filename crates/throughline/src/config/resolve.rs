@@ -223,7 +223,7 @@ fn resolve_sources(file: &ConfigFile) -> Result<SourceSettings, ConfigError> {
         }
     }
     if !mcp.is_empty() && cfg!(not(feature = "mcp")) {
-        let message = "it names MCP servers, and this program was built without MCP";
+        let message = "MCP servers are configured, but this program was built without MCP";
         let help = "build with the cargo feature `mcp`, or set `enabled = false` for each";
         return Err(ConfigError::whole_file(&file.source.file, message).help(help));
     }
@@ -247,8 +247,8 @@ fn check_turn_limits(file: &ConfigFile) -> Result<(), ConfigError> {
     ];
     match zeros.into_iter().find(|(_, is_zero)| *is_zero) {
         Some((name, _)) => {
-            let message = format!("`{name}` of 0 lets nothing through");
-            Err(file.error_at_path(&["limits", "turn", name], message).help("leave it out for the default"))
+            let message = format!("`{name}` must not be 0");
+            Err(file.error_at_path(&["limits", "turn", name], message).help("omit it to use the default"))
         }
         None => Ok(()),
     }
@@ -261,7 +261,7 @@ fn resolve_user(file: &ConfigFile) -> Result<PromptUser, ConfigError> {
         None => None,
         Some(zone) => Some(TimeZone::get(zone.get_ref()).map_err(|_| {
             let message = format!("there is no time zone `{}`", zone.get_ref());
-            let help = "a name of the IANA database: \"Europe/Paris\", \"Asia/Shanghai\", \"UTC\"";
+            let help = "use an IANA time zone name: \"Europe/Paris\", \"Asia/Shanghai\", \"UTC\"";
             file.error(zone, message).help(help)
         })?),
     };
@@ -339,7 +339,7 @@ impl ConfigLayers<'_> {
     fn dialect(&self, name: &Spanned<String>) -> Result<Dialect, ConfigError> {
         let dialects = &Dialect::ALL;
         dialects.iter().copied().find(|dialect| dialect.name() == name.get_ref()).ok_or_else(|| {
-            let message = format!("`{}` is not a dialect", name.get_ref());
+            let message = format!("unknown dialect `{}`", name.get_ref());
             self.file
                 .error(name, message)
                 .valid_names(name.get_ref(), dialects.iter().map(|dialect| dialect.name()))
@@ -364,9 +364,9 @@ impl ConfigLayers<'_> {
         }
         if let Some(variable) = &s.key_env {
             if hints::looks_like_key(variable.get_ref()) {
-                let message = "`key_env` is the name of an environment variable, and this looks like a key";
-                let help =
-                    "key_env = \"MY_API_KEY\" with the key in that variable, or run `throughline connect`";
+                let message =
+                    "`key_env` takes the name of an environment variable, but this looks like a key";
+                let help = "set key_env = \"MY_API_KEY\" and put the key into that variable, or run `throughline connect`";
                 return Err(self.file.error(variable, message).without_values().help(help));
             }
             upstream.key_env = Some(variable.get_ref().clone());
@@ -387,14 +387,14 @@ impl ConfigLayers<'_> {
                 "off" => UpstreamProxy::Off,
                 url if url::Url::parse(url).is_ok() => UpstreamProxy::Url(url.to_owned()),
                 other => {
-                    let message = format!("`{other}` is not a proxy");
-                    return Err(self.file.error(proxy, message).help("\"system\", \"off\", or a URL"));
+                    let message = format!("`{other}` is not a valid proxy");
+                    return Err(self.file.error(proxy, message).help("use \"system\", \"off\", or a URL"));
                 }
             };
         }
         let TimeoutsSection { connect_ms, first_byte_ms, idle_ms, total_ms } = s.timeouts;
         if [connect_ms, first_byte_ms, idle_ms, total_ms].contains(&Some(0)) {
-            return Err(section_error("a time limit of 0 ms lets nothing through".to_owned()));
+            return Err(section_error("a timeout must not be 0 ms".to_owned()));
         }
         if s.timeouts != TimeoutsSection::default() {
             let base = upstream.time_limits();
@@ -468,7 +468,7 @@ impl ConfigLayers<'_> {
         });
         let extra = match serde_json::to_value(&section.extra) {
             Ok(serde_json::Value::Object(extra)) => extra,
-            _ => return Err(self.file.error(&section.model, "`extra` cannot be written as JSON")),
+            _ => return Err(self.file.error(&section.model, "`extra` cannot be converted to JSON")),
         };
         Ok(Agent {
             name: name.to_owned(),
@@ -537,7 +537,7 @@ impl ConfigLayers<'_> {
             self.file.error_at_path(&[&["agents", agent.as_str()], path].concat(), message)
         };
         if section.temperature.is_some_and(|value| !(0.0..=2.0).contains(&value)) {
-            return Err(error(&["temperature"], "`temperature` is a number from 0 to 2"));
+            return Err(error(&["temperature"], "`temperature` must be from 0 to 2"));
         }
         let no_calls = "use tool_call = { enabled = false } to disable tools";
         let zeros: [(Option<u64>, &[&str], &str); 6] = [
@@ -555,7 +555,7 @@ impl ConfigLayers<'_> {
         match zeros.into_iter().find(|(value, ..)| *value == Some(0)) {
             Some((_, path, help)) => {
                 let name = path.last().copied().unwrap_or_default();
-                Err(error(path, &format!("`{name}` of 0 lets nothing through")).help(help))
+                Err(error(path, &format!("`{name}` must not be 0")).help(help))
             }
             None => Ok(()),
         }
@@ -618,7 +618,7 @@ impl ConfigLayers<'_> {
             let is_upstream = upstreams.contains_key(text) || providers::find(text).is_some();
             error_at(message).help(if is_upstream {
                 format!(
-                    "an upstream: `throughline connect {text}` lists its models; name one as {text}/MODEL"
+                    "this is an upstream; `throughline connect {text}` lists its models: use {text}/MODEL"
                 )
             } else {
                 "for example \"openai/gpt-5-mini\"; `demo` is built in".to_owned()
@@ -688,9 +688,9 @@ impl ConfigLayers<'_> {
                 (Some(only), 1) => only.clone(),
                 _ => {
                     let names = agents.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-                    let message = format!("several agents ({names}) and none is called `default`");
+                    let message = format!("there are several agents ({names}), but none is named `default`");
                     return Err(ConfigError::whole_file(&self.file.source.file, message)
-                        .help("name one with --agent, or call one `default`"));
+                        .help("select one with --agent, or name one `default`"));
                 }
             },
         };
@@ -703,9 +703,9 @@ impl ConfigLayers<'_> {
             (Some(_), None) => {}
             (None, model) => {
                 if model.is_none() && !self.file.upstreams.is_empty() {
-                    let message = "the file has upstreams but no agent, so no model is chosen";
+                    let message = "the file configures upstreams but no agent, so no model is selected";
                     return Err(ConfigError::whole_file(&self.file.source.file, message)
-                        .help("[agents.default] with model = \"upstream/model\", or --model"));
+                        .help("add [agents.default] with model = \"upstream/model\", or use --model"));
                 }
                 let demo = || UpstreamChoice { name: DEMO.to_owned(), model: DEMO.to_owned() };
                 let models = vec![model.unwrap_or_else(demo)];
@@ -734,7 +734,7 @@ fn env_suffix(name: &str) -> String {
 
 fn parse_streaming(text: &str, error_at: ConfigErrorAt<'_>) -> Result<StreamingSetting, ConfigError> {
     StreamingSetting::from_name(text)
-        .ok_or_else(|| error_at(format!("streaming is `on`, `off` or `auto`, not `{text}`")))
+        .ok_or_else(|| error_at(format!("`streaming` must be `on`, `off` or `auto`, not `{text}`")))
 }
 
 fn parse_mode(text: &str, error_at: ConfigErrorAt<'_>) -> Result<ToolMode, ConfigError> {
@@ -770,7 +770,7 @@ fn resolve_text_rules(
 ) -> Result<Vec<TextRule>, ConfigError> {
     match rules.get(TEXT_RULES_MAX) {
         Some(rule) => {
-            let message = format!("an agent has at most {TEXT_RULES_MAX} text rules");
+            let message = format!("an agent can have at most {TEXT_RULES_MAX} text rules");
             Err(file
                 .error(rule, message)
                 .help("join patterns with `|`, or remove rules that are not enabled"))

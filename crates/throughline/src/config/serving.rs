@@ -473,7 +473,7 @@ pub(crate) fn resolve_server(
     if let (AuthMode::Off, false, Some(location)) = (auth, listen.ip().is_loopback(), &section.auth) {
         let message =
             format!("without API keys, anyone who can reach {listen} could use every tool and model");
-        let help = "auth = \"keys\" (the default), or listen = \"127.0.0.1:8787\"";
+        let help = "set auth = \"keys\" (the default), or listen = \"127.0.0.1:8787\"";
         return Err(file.error(location, message).help(help));
     }
     let parse_all = |texts: &[Spanned<String>],
@@ -488,7 +488,7 @@ pub(crate) fn resolve_server(
     if let (Some((name, _)), Some(location)) =
         (limits.all().iter().find(|(_, value)| *value == 0), &section.limits)
     {
-        let message = format!("a limit of 0 lets nothing through: `{name}`");
+        let message = format!("the limit `{name}` must not be 0");
         return Err(file.error_at_key(location, Some(name), message));
     }
     let resolve = |path: &PathBuf| resolve_path(file, path);
@@ -596,15 +596,15 @@ fn resolve_path(file: &ConfigFile, path: &Path) -> PathBuf {
 fn parse_listen(text: &str) -> Result<SocketAddr, InvalidValue> {
     let named = text.strip_prefix("localhost:").map(|port| format!("127.0.0.1:{port}"));
     named.as_deref().unwrap_or(text).parse().map_err(|_| InvalidValue {
-        message: format!("`{text}` is not an address to listen on"),
-        help: "an address and a port: \"127.0.0.1:8787\", \"[::1]:8787\", \"0.0.0.0:8787\" for every network",
+        message: format!("`{text}` is not a valid listen address"),
+        help: "use an address and a port: \"127.0.0.1:8787\", \"[::1]:8787\", or \"0.0.0.0:8787\" for all networks",
     })
 }
 
 /// A name for `Host`: exact, since a pattern would let in the names of others.
 fn parse_host(text: &str) -> Result<String, InvalidValue> {
     let invalid = || InvalidValue {
-        message: format!("`{text}` is not the name of a host"),
+        message: format!("`{text}` is not a valid host name"),
         help: "use exactly the name that clients use, with the port if it is not the default: \"chat.example.com\"",
     };
     let parsed = Url::parse(&format!("http://{text}/")).map_err(|_| invalid())?;
@@ -624,8 +624,8 @@ fn parse_host(text: &str) -> Result<String, InvalidValue> {
 /// An origin: scheme, host and port, exactly. Neither `*` nor `null`: these match any page.
 fn parse_origin(text: &str) -> Result<String, InvalidValue> {
     let invalid = || InvalidValue {
-        message: format!("`{text}` is not the origin of a page"),
-        help: "scheme and host as the browser shows them, without a path: \"https://chat.example.com\"",
+        message: format!("`{text}` is not a valid origin"),
+        help: "use scheme and host as shown by the browser, without a path: \"https://chat.example.com\"",
     };
     let parsed = Url::parse(text).map_err(|_| invalid())?;
     let is_plain = matches!(parsed.scheme(), "http" | "https")
@@ -640,7 +640,7 @@ fn parse_store(text: &str) -> Result<StoreBackend, InvalidValue> {
             Ok(_) => Ok(StoreBackend::Postgres(text.to_owned())),
             // Not shown: it may hold a password.
             Err(error) => Err(InvalidValue {
-                message: format!("the URL of the database cannot be read: {error}"),
+                message: format!("invalid database URL: {error}"),
                 help: "postgres://user@host/database",
             }),
         };
@@ -652,7 +652,7 @@ fn parse_store(text: &str) -> Result<StoreBackend, InvalidValue> {
         let scheme = text.split(':').next().unwrap_or_default();
         return Err(InvalidValue {
             message: format!("there is no store for `{scheme}:`"),
-            help: "the path of a file for SQLite, or postgres://user@host/database",
+            help: "use a file path for SQLite, or postgres://user@host/database",
         });
     }
     Ok(StoreBackend::File(PathBuf::from(path)))

@@ -86,7 +86,7 @@ pub struct StoredUpstreamsFile(PrivateFile);
 
 /// The file cannot be read or written.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the keys in {} cannot be used: {why}; mend the file, or remove it to connect anew", path.display())]
+#[error("cannot use the keys in {}: {why}; fix the file, or delete it and connect again", path.display())]
 pub struct StoredUpstreamsError {
     /// Path of the file.
     pub path: PathBuf,
@@ -143,7 +143,9 @@ pub fn parse_pasted_key(text: &str) -> Result<Secret, &'static str> {
         "" => Err("it is empty"),
         key if key.len() > KEY_BYTES_MAX => Err("it is too long"),
         // What a header cannot carry, and what is no key but the sentence around it.
-        key if !key.bytes().all(|b| b.is_ascii_graphic()) => Err("a key has letters, digits and signs only"),
+        key if !key.bytes().all(|b| b.is_ascii_graphic()) => {
+            Err("a key contains only letters, digits and punctuation")
+        }
         key => Ok(Secret::from(key)),
     }
 }
@@ -210,7 +212,7 @@ mod tests {
 
         std::fs::write(file.path(), "{").unwrap();
         let error = file.read().unwrap_err().to_string();
-        assert!(error.contains("remove it to connect anew"), "{error}");
+        assert!(error.contains("delete it and connect again"), "{error}");
     }
 
     #[test]

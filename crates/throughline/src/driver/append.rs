@@ -130,7 +130,7 @@ fn encode_provider_state(
 }
 
 fn encode_error(error: serde_json::Error) -> LogError {
-    LogError::StoreFailure { why: format!("an event cannot be written: {error}") }
+    LogError::StoreFailure { why: format!("cannot serialize event: {error}") }
 }
 
 /// Effect of each call of the turn: the durability of its intent and result depends on it.
@@ -250,5 +250,5 @@ pub(crate) async fn read_turn(
 
 fn parse_record<T: serde::de::DeserializeOwned>(payload: &[u8]) -> Result<T, LogError> {
     serde_json::from_slice(payload)
-        .map_err(|error| LogError::StoreFailure { why: format!("a record cannot be read: {error}") })
+        .map_err(|error| LogError::StoreFailure { why: format!("cannot read record: {error}") })
 }

@@ -198,8 +198,8 @@ impl InspectedCall {
         let tool = registered.map(|tool| tool.spec().name.clone());
         // Arguments of a text protocol in JSON are parsed strictly; those of a leaked call may need repair.
         let read = arguments.and_then(|json| {
-            let value =
-                serde_json::from_str(&json).map_err(|error| format!("its arguments are no JSON: {error}"))?;
+            let value = serde_json::from_str(&json)
+                .map_err(|error| format!("its arguments are not valid JSON: {error}"))?;
             Ok(CallArguments { text: json, value, repairs: Vec::new() })
         });
         let prediction = predict(&name, tool.as_ref(), read.as_ref(), context);
@@ -238,7 +238,7 @@ fn predict(
         return not_started(format!("`{name}` is not offered: {why}"));
     }
     if let Err(error) = discovered.tool.validate(arguments) {
-        return not_started(format!("its arguments do not fit: {error}"));
+        return not_started(format!("its arguments are invalid: {error}"));
     }
     let offered: Vec<OfferedTool> = context.registry.offered(&context.agent.tool_call.toggles);
     let Some(tool) = offered.iter().find(|offered| offered.name == discovered.tool.spec().name) else {

@@ -10,7 +10,7 @@ pub(super) fn diagnostic(code: &str, language: UserLanguage) -> Option<Recording
     let row: (&'static str, TextPair, TextPair) = match code {
         "empty" => (
             "empty",
-            ("There is nothing in it.", "Record the body of the reply: `curl -sN … -o reply.sse`."),
+            ("The recording is empty.", "Record the response body: `curl -sN … -o reply.sse`."),
             ("里面什么都没有。", "请录下响应体：`curl -sN … -o reply.sse`。"),
         ),
         "compressed" => (
@@ -47,7 +47,7 @@ pub(super) fn diagnostic(code: &str, language: UserLanguage) -> Option<Recording
             "headers",
             (
                 "The recording begins with HTTP headers.",
-                "Record without `-i`; or delete everything up to the first blank line.",
+                "Record without `-i`, or delete everything up to the first blank line.",
             ),
             ("它以 HTTP 响应头开头。", "录制时去掉 `-i`；或删掉第一个空行之前的内容。"),
         ),
@@ -55,7 +55,7 @@ pub(super) fn diagnostic(code: &str, language: UserLanguage) -> Option<Recording
             "har",
             (
                 "The recording is a HAR file of a browser.",
-                "Copy the response of the one request (`response.content.text`) into a file.",
+                "Copy the response of that request (`response.content.text`) into a file.",
             ),
             ("它是浏览器的 HAR 文件。", "请把那个请求的响应（`response.content.text`）复制到一个文件里。"),
         ),
@@ -63,7 +63,7 @@ pub(super) fn diagnostic(code: &str, language: UserLanguage) -> Option<Recording
             "chunked",
             (
                 "The recording contains HTTP chunk sizes: it was captured from the network.",
-                "Record with a client of HTTP: `curl -sN … -o reply.sse`, without `--raw`.",
+                "Record with an HTTP client: `curl -sN … -o reply.sse`, without `--raw`.",
             ),
             (
                 "行间夹着 HTTP 分块的长度：它是从网络上直接截下来的。",
@@ -96,7 +96,7 @@ pub(super) fn diagnostic(code: &str, language: UserLanguage) -> Option<Recording
             "not_sse",
             (
                 "The recording is not a stream: no line begins with `data:`, and it is not JSON.",
-                "Record the body of the reply: `curl -sN … -o reply.sse`.",
+                "Record the response body: `curl -sN … -o reply.sse`.",
             ),
             (
                 "它不是事件流：没有以 `data:` 开头的行，也不是 JSON。",
@@ -117,7 +117,9 @@ pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
         P::InvalidEvent => {
             ("The payload of an event is not JSON. The event is skipped.", "事件内容不是 JSON，已跳过。")
         }
-        P::InvalidUtf8 => ("Some bytes are no UTF-8. They are replaced.", "有字节不是 UTF-8，已替换。"),
+        P::InvalidUtf8 => {
+            ("Some bytes are not valid UTF-8; they are replaced.", "有字节不是 UTF-8，已替换。")
+        }
         P::BadChecksum => (
             "The checksum of a frame is wrong. The frame and everything after it are skipped.",
             "帧的校验和不对，它和后面的内容都已跳过。",
@@ -151,7 +153,7 @@ pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
             "An end marker of another format arrived before the end of the reply. It is ignored.",
             "在回答自身的结束标记之前出现了另一种格式的结束标记，不算结束。",
         ),
-        P::Ambiguous => ("It can be read in two ways. Nothing is guessed.", "有两种读法，不作猜测。"),
+        P::Ambiguous => ("The input is ambiguous; no interpretation is chosen.", "有两种读法，不作猜测。"),
         P::LeakedCall { format } => {
             return language.pick(
                 format!(
@@ -160,9 +162,10 @@ pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
                 format!("文字里写着一个 `{format}` 格式的工具调用，这里只当作文字。"),
             );
         }
-        P::Restarted => {
-            ("The upstream begins a second reply in the same stream.", "上游在同一条流里又开始了第二个回答。")
-        }
+        P::Restarted => (
+            "The upstream started a second reply in the same stream.",
+            "上游在同一条流里又开始了第二个回答。",
+        ),
         P::StreamReplaced => (
             "The stream ended before its first content. The reply was requested again without streaming.",
             "流在出现任何内容之前就中断了，已改为请求完整的回答。",
@@ -177,7 +180,7 @@ pub fn problem_text(kind: &ProblemKind, language: UserLanguage) -> String {
         ),
         P::CallMarkup { finding, .. } => return finding.clone(),
         P::UnknownEvent => ("An element of an unknown kind is skipped.", "未知的种类，已跳过。"),
-        _ => ("The decoder has found something.", "解码器发现了异常。"),
+        _ => ("The decoder reported an unknown problem.", "解码器发现了异常。"),
     };
     language.pick(text.0, text.1).to_owned()
 }

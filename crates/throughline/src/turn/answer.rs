@@ -23,13 +23,13 @@ pub enum AnswerError {
     #[error(transparent)]
     Turn(#[from] TurnFault),
     /// The turn ended before the model had answered: it was stopped, or cut by a limit.
-    #[error("the turn ended before its answer ({status:?}); ask again, or raise its limits")]
+    #[error("the turn ended without an answer ({status:?}); try again, or raise its limits")]
     Incomplete {
         /// Final status; `None` = unknown, because its log was lost.
         status: Option<TurnStatus>,
     },
     /// The text is not valid JSON of the requested schema.
-    #[error("the answer cannot be read: {why}; ask again, or use a model that follows schemas")]
+    #[error("cannot parse the answer: {why}; try again, or use a model that follows schemas")]
     Unreadable {
         /// The text.
         text: String,
@@ -161,7 +161,7 @@ fn violations(error: &SchemaError) -> String {
 /// Instructions for the model to answer in this form.
 pub(super) fn instructions(schema: &Value) -> String {
     format!(
-        "When you answer, answer with one JSON value that fits this JSON Schema, without any text around it:\n{schema}"
+        "Your answer must be one JSON value that matches this JSON Schema, without any other text:\n{schema}"
     )
 }
 

@@ -317,7 +317,7 @@ fn end_row(result: &TurnResult) -> Option<(TurnId, TurnEnd)> {
 }
 
 fn parse<T: serde::de::DeserializeOwned>(json: &str) -> Result<T, StoreError> {
-    serde_json::from_str(json).map_err(|error| StoreError::failed(format!("a row cannot be read: {error}")))
+    serde_json::from_str(json).map_err(|error| StoreError::failed(format!("cannot read row: {error}")))
 }
 
 fn text_of(parts: &[UserPart]) -> String {

@@ -23,7 +23,7 @@ impl BaseUrl {
             // Shown in lists and logs, so it must hold no secret. The text itself is not repeated either.
             return Err(UpstreamConfigError::BadBaseUrl {
                 url: format!("{}://…@{}", url.scheme(), url.host_str().unwrap_or_default()),
-                why: "a password does not belong in an address; use a key or a header".to_owned(),
+                why: "a URL must not contain a password; use a key or a header".to_owned(),
             });
         }
         url.set_fragment(None);

@@ -67,11 +67,11 @@ impl OutgoingRequest {
     /// An invalid name or value of an HTTP header.
     pub fn set_header(&mut self, name: &str, value: impl Into<Secret>) -> Result<(), AuthorizeError> {
         let value = value.into();
-        let bad = |why: &str| AuthorizeError::new(format!("the header `{name}` cannot be sent: {why}"));
+        let bad = |why: &str| AuthorizeError::new(format!("invalid header `{name}`: {why}"));
         let header = HeaderName::try_from(name).map_err(|_| bad("it is not a valid header name"))?;
         // The error leaves the value out: it is a key.
         let mut sent = HeaderValue::try_from(value.reveal())
-            .map_err(|_| bad("its value has characters that a header cannot carry"))?;
+            .map_err(|_| bad("its value contains characters that are not allowed in a header"))?;
         sent.set_sensitive(true);
         self.inner.headers_mut().insert(header, sent);
         // `Bearer …`: what follows is the secret.

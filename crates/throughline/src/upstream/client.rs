@@ -153,7 +153,7 @@ impl UpstreamClient {
                 Ok(Err(error)) => return Err(failure::from_transport(&error, self.host())),
                 Ok(Ok(None)) => return Ok(bytes),
                 Ok(Ok(Some(piece))) if bytes.len() + piece.len() > bytes_max => {
-                    let message = format!("the answer has more than {bytes_max} bytes");
+                    let message = format!("the response is larger than {bytes_max} bytes");
                     return Err(failure::without_status(FailureKind::Status, message));
                 }
                 Ok(Ok(Some(piece))) => bytes.extend_from_slice(&piece),
@@ -251,7 +251,7 @@ impl UpstreamClient {
                     headers.insert(name, value);
                     Ok(())
                 }
-                Err(_) => Err(unsendable(format!("the value of the header `{name}` cannot be sent"))),
+                Err(_) => Err(unsendable(format!("the header `{name}` has an invalid value"))),
             };
         insert(header::CONTENT_TYPE, "application/json", HeaderSecrecy::Plain)?;
         insert(header::ACCEPT_ENCODING, "identity", HeaderSecrecy::Plain)?;

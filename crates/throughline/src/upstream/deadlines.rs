@@ -62,8 +62,10 @@ impl CallDeadlines {
     pub(super) fn expired(&self, phase: WaitPhase) -> UpstreamFailure {
         let timeouts = &self.timeouts;
         if Instant::now() >= self.total {
-            let message =
-                format!("the call took longer than {} ms with all its tries (total_ms)", timeouts.total_ms);
+            let message = format!(
+                "the call took longer than {} ms including all attempts (total_ms)",
+                timeouts.total_ms
+            );
             return failure::without_status(FailureKind::TotalTimeout, message);
         }
         match phase {

@@ -489,13 +489,13 @@ pub(crate) fn from_transport(error: &reqwest::Error, host: &str) -> UpstreamFail
     }
     if error.is_connect() || (error.is_timeout() && has(&["connect"])) {
         let message = if error.is_timeout() {
-            format!("no connection to {host} in time")
+            format!("connecting to {host} timed out")
         } else if error.is_dns() || has(&["dns error", "failed to lookup"]) {
-            format!("the name {host} cannot be found")
+            format!("cannot resolve host name {host}")
         } else if has(&["certificate", "tls", "handshake"]) {
-            format!("no secure connection to {host}: {causes}")
+            format!("TLS connection to {host} failed: {causes}")
         } else {
-            format!("no connection to {host}: {causes}")
+            format!("cannot connect to {host}: {causes}")
         };
         return without_status(FailureKind::Connect, message);
     }

@@ -131,7 +131,7 @@ impl LocalModel {
             Ok(None) => {
                 return Err(match (&mut task).await {
                     Ok(Err(failure)) => failure,
-                    _ => failure::without_status(FailureKind::Broken, "the model in this process panicked"),
+                    _ => failure::without_status(FailureKind::Broken, "the in-process model panicked"),
                 });
             }
         };

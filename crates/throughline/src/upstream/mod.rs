@@ -185,7 +185,7 @@ pub enum UpstreamConfigError {
         closest: Option<&'static str>,
     },
     /// The base URL is invalid.
-    #[error("`{url}` is not a base URL: {why}")]
+    #[error("`{url}` is not a valid base URL: {why}")]
     BadBaseUrl {
         /// The URL as given.
         url: String,
@@ -206,7 +206,7 @@ pub enum UpstreamConfigError {
         tool: HostedToolKind,
     },
     /// A header cannot be sent.
-    #[error("`{name}` is not a header that can be sent: {why}")]
+    #[error("invalid header `{name}`: {why}")]
     BadHeader {
         /// The name as given.
         name: String,
@@ -214,7 +214,7 @@ pub enum UpstreamConfigError {
         why: String,
     },
     /// The name contains a `/`, which ends it in `upstream/model`, or is empty.
-    #[error("`{name}` cannot be the name of an upstream: it must not be empty or contain `/`")]
+    #[error("`{name}` is not a valid upstream name: it must not be empty or contain `/`")]
     BadName {
         /// The name as given.
         name: String,
@@ -356,7 +356,7 @@ impl Upstream {
         let value = value.into();
         // The error leaves the value out: it may be a key.
         if reqwest::header::HeaderValue::try_from(value.reveal()).is_err() {
-            return Err(bad("its value has characters that a header cannot carry".to_owned()));
+            return Err(bad("its value contains characters that are not allowed in a header".to_owned()));
         }
         self.headers.push((header, value));
         Ok(self)

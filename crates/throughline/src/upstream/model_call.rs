@@ -258,7 +258,7 @@ impl UpstreamClient {
             if status.is_redirection() {
                 let to =
                     headers.get(header::LOCATION).and_then(|to| to.to_str().ok()).unwrap_or("somewhere else");
-                let message = format!("it redirects to {to}; set base_url to where it really is");
+                let message = format!("the upstream redirects to {to}; set base_url to the final address");
                 let failure = failure::without_status(FailureKind::Unsendable, message);
                 return Err(UpstreamFailure { status: Some(status_code), ..failure });
             }

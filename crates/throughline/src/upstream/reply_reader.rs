@@ -194,7 +194,7 @@ impl<'a> ReplyReader<'a> {
             .any(|start| self.start.starts_with(start));
         let message = match end {
             StreamEnd::Truncated => "the stream ended before its first event".to_owned(),
-            StreamEnd::Error(_) if !is_stream => "the body of the reply is no stream".to_owned(),
+            StreamEnd::Error(_) if !is_stream => "the response body is not a stream".to_owned(),
             _ => return None,
         };
         let may = self.may_fall_back && self.unanswered.is_some();

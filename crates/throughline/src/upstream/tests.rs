@@ -258,7 +258,7 @@ async fn connection_failure_is_explained() {
     drop(closed);
     for (url, message) in [
         (format!("http://127.0.0.1:{port}"), "no connection to test"),
-        ("http://nobody.invalid".to_owned(), "the name test cannot be found"),
+        ("http://nobody.invalid".to_owned(), "cannot resolve host name test"),
     ] {
         let upstream = Upstream::new("test", Dialect::OpenaiChat, &url).unwrap().proxy(UpstreamProxy::Off);
         let came = call(&client(upstream), &request()).await;

@@ -287,7 +287,7 @@ pub enum VoiceError {
         names: String,
     },
     /// Several are configured, none is called `default`, and none was named.
-    #[error("there are several, and none is named: {names}")]
+    #[error("several are configured, and the request names none: {names}")]
     Ambiguous {
         /// Names of the configured engines.
         names: String,
@@ -365,13 +365,13 @@ impl VoiceError {
         match self {
             Self::NotConfigured { what: "voice" } => "add a section [voices.NAME] to throughline.toml",
             Self::NotConfigured { .. } => "add a section [ears.NAME] to throughline.toml",
-            Self::Unknown { .. } => "name one of those, or `default`",
-            Self::Ambiguous { .. } => "name one, or call one of them `default`",
+            Self::Unknown { .. } => "use one of those, or `default`",
+            Self::Ambiguous { .. } => "select one, or name one of them `default`",
             Self::NoText => "send a text to speak",
             Self::TextTooLong { .. } => "send it in several parts, sentence by sentence",
             Self::RecordingTooLarge { .. } => "send it in several parts, or compressed",
             Self::UnsupportedFormat { .. } => "request one of the formats that it provides",
-            Self::UnsupportedField { .. } => "leave the field out, or name a voice at a server",
+            Self::UnsupportedField { .. } => "omit the field, or use a voice that a server provides",
             Self::Stalled { .. } => "read the audio as it arrives",
             Self::Busy { .. } => "try again in a moment, or raise concurrent_max",
             Self::Engine { .. } => "check the server, its address and its key in throughline.toml",

@@ -207,7 +207,7 @@ impl Voice for ProgramVoice {
         let mut first = Vec::new();
         let start = loop {
             let Some(piece) = running.next(SPEECH_BYTES_MAX).await? else {
-                return Err(self.runner.failed("it wrote no sound"));
+                return Err(self.runner.failed("it wrote no audio"));
             };
             first.extend(piece);
             if self.output == AudioFormat::Pcm {
@@ -269,7 +269,7 @@ impl Ears for ProgramEars {
             text.extend(piece);
         }
         let text = String::from_utf8(text).map_err(|_| runner.failed("its output is not UTF-8"))?;
-        Transcript::from_text(&text, request.format).ok_or_else(|| runner.failed("its output is not a text"))
+        Transcript::from_text(&text, request.format).ok_or_else(|| runner.failed("its output is not text"))
     }
 }
 

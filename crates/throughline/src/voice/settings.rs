@@ -223,18 +223,18 @@ pub(crate) fn resolve_voices(
         };
         let at = |key: &'static str, message: String| file.error_at_key(spanned, Some(key), message);
         if let Some(speed) = s.speed.filter(|speed| !SPEED.contains(speed)) {
-            return Err(at("speed", format!("a speed of {speed} is not possible")).help("0.25 to 4"));
+            return Err(at("speed", format!("the speed {speed} is not supported")).help("0.25 to 4"));
         }
         if s.kind == AudioSourceKind::Command
             && let Some(format) =
                 s.format.filter(|format| !matches!(format, AudioFormat::Wav | AudioFormat::Pcm))
         {
-            let message = format!("a program cannot give {}", format.name());
+            let message = format!("a program cannot produce {}", format.name());
             return Err(at("format", message).help("\"wav\" or \"pcm\""));
         }
         let sample_rate_hz = s.sample_rate_hz.unwrap_or(PCM_SAMPLE_RATE_HZ);
         if !SAMPLE_RATES_HZ.contains(&sample_rate_hz) {
-            let message = format!("{sample_rate_hz} samples of a second are not possible");
+            let message = format!("a sample rate of {sample_rate_hz} Hz is not supported");
             return Err(at("sample_rate_hz", message).help("8000 to 192000"));
         }
         let engine = resolve_engine(file, spanned, section, environment)?;
@@ -283,10 +283,10 @@ pub(crate) fn resolve_ears(
 fn concurrent<T>(file: &ConfigFile, spanned: &Spanned<T>, set: Option<usize>) -> Result<usize, ConfigError> {
     match set {
         Some(0) => {
-            let message = "`concurrent_max` of 0 lets nothing through";
+            let message = "`concurrent_max` must not be 0";
             Err(file
                 .error_at_key(spanned, Some("concurrent_max"), message)
-                .help("leave it out for the default"))
+                .help("omit it to use the default"))
         }
         set => Ok(set.unwrap_or(AUDIO_CONCURRENT_MAX)),
     }
@@ -301,16 +301,16 @@ fn resolve_engine<T>(
     let at = |key: Option<&str>, message: String| file.error_at_key(spanned, key, message);
     let EngineSection { section: sections, name, kind, base_url, key_env, model, program, foreign } = section;
     if let Some(key) = foreign.first() {
-        let message = format!("`{key}` is no setting of a source of kind {}", kind.name());
+        let message = format!("`{key}` does not apply to kind {}", kind.name());
         return Err(at(Some(key), message).help("remove it, or correct `kind`"));
     }
     if program.timeout_ms == 0 {
-        let message = "a time limit of 0 ms lets nothing through".to_owned();
-        return Err(at(Some("timeout_ms"), message).help("leave it out for the default"));
+        let message = "a timeout must not be 0 ms".to_owned();
+        return Err(at(Some("timeout_ms"), message).help("omit it to use the default"));
     }
     if kind == AudioSourceKind::Command {
         if program.settings.argv.first().is_none_or(String::is_empty) {
-            let message = format!("`{sections}.{name}` names no program");
+            let message = format!("`{sections}.{name}` specifies no program");
             return Err(at(None, message).help("argv = [\"espeak-ng\", \"--stdout\"]"));
         }
         return Ok(AudioEngine::Program(program));
@@ -329,10 +329,10 @@ fn resolve_engine<T>(
     let mut upstream = upstream.timeouts(UpstreamTimeouts { first_byte_ms: timeout_ms, total_ms, ..usual });
     if let Some(variable) = key_env {
         if looks_like_key(variable) {
-            let message = "`key_env` is the name of an environment variable, and this looks like a key";
+            let message = "`key_env` takes the name of an environment variable, but this looks like a key";
             return Err(at(Some("key_env"), message.to_owned())
                 .without_values()
-                .help("key_env = \"MY_API_KEY\" with the key in that variable"));
+                .help("set key_env = \"MY_API_KEY\" and put the key into that variable"));
         }
         upstream = upstream.with_key_value(variable, environment.get(variable).cloned());
     }

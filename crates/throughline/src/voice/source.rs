@@ -320,7 +320,7 @@ mod tests {
         check(&["a"], Some("default"), Ok("a"));
         check(&["a", "b"], Some("b"), Ok("b"));
         check(&["a", "b"], Some("c"), Err("there is no voice `c`; there are `a`, `b`"));
-        check(&["a", "b"], None, Err("there are several, and none is named: `a`, `b`"));
+        check(&["a", "b"], None, Err("several are configured, and the request names none: `a`, `b`"));
         check(&["a", "default"], None, Ok("default"));
     }
 }

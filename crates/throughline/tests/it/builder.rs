@@ -19,14 +19,14 @@ fn check_error(builder: ThroughlineBuilder, expected: &str) {
 #[test]
 fn builder_errors_name_a_remedy() {
     let one = || Throughline::builder().upstream(local("a"));
-    check_error(one(), "no model is chosen; call `.model(\"…\")`");
+    check_error(one(), "no model is selected; call `.model(\"…\")`");
     check_error(
         Throughline::builder().model("x/y"),
         "model `x/y` needs upstream `x`, which does not exist; add it with `.upstream(…)`",
     );
     check_error(
         one().upstream(local("b")).model("m"),
-        "`m` does not begin with the name of an upstream, and there are several: `a`, `b`",
+        "`m` does not start with the name of an upstream, and there are several: `a`, `b`",
     );
     check_error(
         Throughline::builder()

@@ -197,7 +197,7 @@ fn errors_show_the_position_and_valid_values() {
     );
     check_error(
         "[upstreams.\"模型\"]\ndialect = \"openai\"\nbase_url = \"http://h\"",
-        "`openai` is not a dialect\n --> throughline.toml:2:11\n  |\n2 | dialect = \"openai\"\n  |           \
+        "unknown dialect `openai`\n --> throughline.toml:2:11\n  |\n2 | dialect = \"openai\"\n  |           \
          ^^^^^^^^\n  = did you mean `openai-chat`? valid here: `openai-chat`, `openai-responses`, `anthropic`, `gemini`, `ollama`, `cohere`, \
          `bedrock-converse`, `bedrock-anthropic`",
     );
@@ -239,17 +239,17 @@ fn each_error_is_one_message_at_its_line() {
         ),
         ("[agents.a]\nmodel = \"demo\"\npolicy = [{ tool = \"a.b\" }]", 3, "missing field `decide`"),
         ("[agents.a]\nmodel = \"demo\"\npolicy = [{ decide = \"allow\" }]", 3, "this rule has no condition"),
-        ("[agents.a]\nmodel = \"demo\"\nprompt = \"{{ usr }}\"", 3, "templates know no `usr`"),
+        ("[agents.a]\nmodel = \"demo\"\nprompt = \"{{ usr }}\"", 3, "unknown name `usr` in a template"),
         ("[user]\nname = \"Ada\"\ntime_zone = \"Europe/Pari\"", 3, "no time zone `Europe/Pari`"),
         ("[upstreams.u]\nkey_env = \"K\"", 1, "needs `known`, or both"),
         ("[upstreams.u]\nknown = \"deepsek\"", 2, "unknown upstream preset `deepsek`"),
-        ("[upstreams.u]\nknown = \"ollama\"\nbase_url = \"h:1\"", 3, "is not a base URL"),
+        ("[upstreams.u]\nknown = \"ollama\"\nbase_url = \"h:1\"", 3, "is not a valid base URL"),
         ("[upstreams.u]\nknown = \"ollama\"\ntimeouts = { idle_ms = 0 }", 1, "0 ms"),
         ("[tools.http]\nhosts = [\"https://docs.rs\"]", 2, "`https://docs.rs` is no host: write `docs.rs`"),
         ("[upstreams.u]\nknown = \"ollama\"\ntimeouts = { idle = 5 }", 3, "unknown field `idle`"),
-        ("[upstreams.u]\nknown = \"ollama\"\nheaders = { \"a b\" = \"c\" }", 3, "not a header"),
+        ("[upstreams.u]\nknown = \"ollama\"\nheaders = { \"a b\" = \"c\" }", 3, "invalid header"),
         ("[upstreams.u]\nknown = \"ollama\"\nheaders = { a = \"$NOT_SET\" }", 3, "NOT_SET is not set"),
-        ("[upstreams.u]\nknown = \"ollama\"\nproxy = \"sometimes\"", 3, "`sometimes` is not a proxy"),
+        ("[upstreams.u]\nknown = \"ollama\"\nproxy = \"sometimes\"", 3, "`sometimes` is not a valid proxy"),
         ("[upstreams.\"a/b\"]\nknown = \"ollama\"", 1, "must not be empty or contain `/`"),
         ("[limits]\nsteps = 5", 2, "unknown field `steps`"),
         ("[limits.turn]\niterations = 5", 2, "unknown field `iterations`"),
@@ -358,7 +358,7 @@ fn environment_and_flag_errors_name_their_origin() {
             &[("THROUGHLINE_BASE_URL_OLLAMA", "gpu")],
             ConfigFlags::default(),
             "environment variable THROUGHLINE_BASE_URL_OLLAMA",
-            "not a base URL",
+            "not a valid base URL",
         ),
         (&[], flags(|flags| flags.mode = Some("natve".into())), "--mode", "did you mean `native`?"),
         (&[], flags(|flags| flags.model = Some("grok/x".into())), "--model", "did you mean `groq`?"),
@@ -374,9 +374,9 @@ fn environment_and_flag_errors_name_their_origin() {
 fn ambiguous_or_missing_agent_is_an_error() {
     let two =
         settings("[agents.a]\nmodel = \"demo\"\n[agents.b]\nmodel = \"demo\"", &[], &ConfigFlags::default());
-    assert!(two.unwrap_err().to_string().contains("none is called `default`"));
+    assert!(two.unwrap_err().to_string().contains("none is named `default`"));
     let none = settings("[upstreams.u]\nknown = \"ollama\"", &[], &ConfigFlags::default());
-    assert!(none.unwrap_err().to_string().contains("no agent, so no model is chosen"));
+    assert!(none.unwrap_err().to_string().contains("no agent, so no model is selected"));
     let model = ConfigFlags { model: Some("u/qwen3".into()), ..ConfigFlags::default() };
     assert_eq!(model_of(&settings("[upstreams.u]\nknown = \"ollama\"", &[], &model).unwrap()), "u/qwen3");
 }
@@ -431,14 +431,14 @@ fn trusted_proxy_section_is_validated() {
     for (more, expected) in [
         ("", "missing field `from`"),
         ("from = []", "the header would be trusted from any client"),
-        ("from = [\"0.0.0.0/0\"]", "`0.0.0.0/0` is not an address or a range of addresses"),
-        ("from = [\"proxy.local\"]", "`proxy.local` is not an address or a range of addresses"),
+        ("from = [\"0.0.0.0/0\"]", "`0.0.0.0/0` is not an IP address or CIDR range"),
+        ("from = [\"proxy.local\"]", "`proxy.local` is not an IP address or CIDR range"),
         (
             "from = [\"::1\"]\nadmin_groups = [\"ops\"]",
-            "groups are of no use without the header that names them",
+            "`admin_groups` and `allowed_groups` have no effect without `groups_header`",
         ),
-        ("from = [\"::1\"]\ngroups_header = \"x-forwarded-user\"", "need a header each"),
-        ("from = [\"::1\"]\ngroups_header = \"Cookie\"", "`Cookie` is not a header that can name a person"),
+        ("from = [\"::1\"]\ngroups_header = \"x-forwarded-user\"", "need separate headers"),
+        ("from = [\"::1\"]\ngroups_header = \"Cookie\"", "`Cookie` cannot be used as the user name header"),
     ] {
         let error = with(more).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(expected), "{more}\n{error}");
@@ -465,9 +465,9 @@ fn oidc_section_has_defaults_and_is_validated() {
     assert_eq!(missing.missing_secret.as_deref(), Some("NOT_THERE"));
     for (more, expected) in [
         ("", "missing field `issuer`"),
-        ("issuer = \"accounts.example.com\"", "`accounts.example.com` is not an issuer"),
+        ("issuer = \"accounts.example.com\"", "`accounts.example.com` is not a valid issuer URL"),
         ("issuer = \"http://accounts.example.com\"", "is not HTTPS"),
-        ("issuer = \"https://a.example?x=1\"", "is not an issuer"),
+        ("issuer = \"https://a.example?x=1\"", "is not a valid issuer URL"),
         (&format!("{issuer}\nsession_hours = 0"), "1 to 2160 hours"),
         (&format!("{issuer}\nclaim = \"name\""), "unknown variant `name`"),
     ] {

@@ -131,18 +131,18 @@ fn inserted_values_are_not_rendered_as_templates() {
 #[test]
 fn template_error_has_a_line_and_column() {
     for (template, line, column, message) in [
-        ("Hi {{ usr }}", 1, 7, "templates know no `usr`"),
-        ("你好\n你好 {{ usre }}", 2, 7, "templates know no `usre`"),
-        ("{% if mode == \"none\" %}\n  {{ dte }}{% endif %}", 2, 6, "templates know no `dte`"),
-        ("{% if mode == \"text\" %}{{ tols }}{% endif %}", 1, 27, "templates know no `tols`"),
-        ("a\n{{ date", 2, 4, "this is not a template"),
-        ("{% iff tools %}", 1, 4, "this is not a template"),
-        ("{{ date(\"%!\") }}", 1, 4, "is not a format of a time"),
+        ("Hi {{ usr }}", 1, 7, "unknown name `usr` in a template"),
+        ("你好\n你好 {{ usre }}", 2, 7, "unknown name `usre` in a template"),
+        ("{% if mode == \"none\" %}\n  {{ dte }}{% endif %}", 2, 6, "unknown name `dte` in a template"),
+        ("{% if mode == \"text\" %}{{ tols }}{% endif %}", 1, 27, "unknown name `tols` in a template"),
+        ("a\n{{ date", 2, 4, "invalid template"),
+        ("{% iff tools %}", 1, 4, "invalid template"),
+        ("{{ date(\"%!\") }}", 1, 4, "is not a valid time format"),
         ("{{ date(1, 2) }}", 1, 4, "too many arguments"),
         ("{{ tools(5) }}", 1, 4, "expects names"),
         ("{{ user | nonsense }}", 1, 11, "there is no filter here"),
         ("{% include \"other\" %}", 1, 4, "other"),
-        ("{{ user.name }}", 1, 4, "has no value"),
+        ("{{ user.name }}", 1, 4, "undefined"),
     ] {
         let error = PromptTemplate::compile(template).err().unwrap_or_else(|| panic!("accepted: {template}"));
         assert!(error.to_string().contains(message), "{template}\n{error}");

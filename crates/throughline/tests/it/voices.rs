@@ -201,7 +201,7 @@ async fn voice_program_failure_is_explained() {
     for (argv, more, expected) in [
         ("[\"no-such-program\"]", "", "there is no program `no-such-program`"),
         ("[\"sh\", \"-c\", \"echo no voice >&2; exit 3\"]", "", "it exited with code 3: no voice"),
-        ("[\"sh\", \"-c\", \"exit 0\"]", "", "it wrote no sound"),
+        ("[\"sh\", \"-c\", \"exit 0\"]", "", "it wrote no audio"),
         ("[\"sh\", \"-c\", \"echo this is no sound\"]", "", "its output is not a WAV file"),
         ("[\"sh\", \"-c\", \"sleep 1000\"]", "timeout_ms = 50\n", "it took longer than 50 ms (timeout_ms)"),
         (
@@ -288,33 +288,33 @@ async fn espeak_speaks_both_languages() {
 fn invalid_voice_and_ears_sections_are_rejected() {
     for (text, expected) in [
         ("[voices.a]\nkind = \"openai\"\n", "`voices.a` lacks `base_url` or `model`"),
-        ("[voices.a]\nkind = \"command\"\n", "`voices.a` names no program"),
-        ("[ears.a]\nkind = \"command\"\nargv = [\"\"]\n", "`ears.a` names no program"),
+        ("[voices.a]\nkind = \"command\"\n", "`voices.a` specifies no program"),
+        ("[ears.a]\nkind = \"command\"\nargv = [\"\"]\n", "`ears.a` specifies no program"),
         (
             "[voices.a]\nkind = \"command\"\nargv = [\"x\"]\nspeed = 1.0\n",
-            "`speed` is no setting of a source of kind command",
+            "`speed` does not apply to kind command",
         ),
-        ("[ears.a]\nkind = \"openai\"\nargv = [\"x\"]\n", "`argv` is no setting of a source of kind openai"),
-        ("[voices.a]\nkind = \"command\"\nargv = [\"x\"]\nformat = \"mp3\"\n", "a program cannot give mp3"),
+        ("[ears.a]\nkind = \"openai\"\nargv = [\"x\"]\n", "`argv` does not apply to kind openai"),
+        (
+            "[voices.a]\nkind = \"command\"\nargv = [\"x\"]\nformat = \"mp3\"\n",
+            "a program cannot produce mp3",
+        ),
         (
             "[voices.a]\nkind = \"command\"\nargv = [\"x\"]\nsample_rate_hz = 1\n",
-            "1 samples of a second are not possible",
+            "a sample rate of 1 Hz is not supported",
         ),
-        (
-            "[voices.a]\nkind = \"command\"\nargv = [\"x\"]\ntimeout_ms = 0\n",
-            "a time limit of 0 ms lets nothing through",
-        ),
+        ("[voices.a]\nkind = \"command\"\nargv = [\"x\"]\ntimeout_ms = 0\n", "a timeout must not be 0 ms"),
         (
             "[ears.a]\nkind = \"command\"\nargv = [\"x\"]\nconcurrent_max = 0\n",
-            "`concurrent_max` of 0 lets nothing through",
+            "`concurrent_max` must not be 0",
         ),
         (
             "[voices.a]\nkind = \"openai\"\nbase_url = \"x\"\nmodel = \"m\"\nspeed = 9.0\n",
-            "a speed of 9 is not possible",
+            "the speed 9 is not supported",
         ),
         (
             "[voices.a]\nkind = \"openai\"\nbase_url = \"ftp://x\"\nmodel = \"m\"\n",
-            "`ftp://x` is not a base URL",
+            "`ftp://x` is not a valid base URL",
         ),
         (
             "[voices.a]\nkind = \"openai\"\nbase_url = \"http://x\"\nmodel = \"m\"\nkey_env = \"sk-123\"\n",

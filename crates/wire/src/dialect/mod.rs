@@ -133,7 +133,7 @@ impl FromStr for Dialect {
             let names: Vec<_> = Dialect::ALL.iter().map(|dialect| dialect.name()).collect();
             let meant = names.iter().find(|known| !name.is_empty() && known.starts_with(name));
             let meant = meant.map(|meant| format!("did you mean `{meant}`? ")).unwrap_or_default();
-            format!("unknown API `{name}`; {meant}known are {}", names.join(", "))
+            format!("unknown API `{name}`; {meant}known APIs: {}", names.join(", "))
         })
     }
 }
@@ -237,13 +237,13 @@ impl fmt::Display for EncodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             EncodeError::DecodeOnly(dialect) => {
-                write!(f, "requests to {dialect} are not written yet; its streams can be decoded")
+                write!(f, "requests to {dialect} are not supported yet; its streams can be decoded")
             }
             EncodeError::NoHostedTool(dialect, tool) => {
                 let able: Vec<_> =
                     Dialect::ALL.iter().filter(|dialect| dialect.hosted_tools().contains(tool)).collect();
                 let able: Vec<_> = able.into_iter().map(|dialect| dialect.name()).collect();
-                write!(f, "{dialect} has no hosted tool `{tool}`; {} have it", able.join(", "))
+                write!(f, "{dialect} has no hosted tool `{tool}`; supported by {}", able.join(", "))
             }
         }
     }

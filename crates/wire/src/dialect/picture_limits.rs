@@ -129,14 +129,15 @@ impl PictureLimits {
             } else {
                 for at in sent.extract_if(.., |at| is_large(at)) {
                     reasons[at] = Some(format!(
-                        "among more than {FEW_PICTURES} pictures none may have more than {SIDE_OF_MANY_MAX} pixels on a side"
+                        "in a request with more than {FEW_PICTURES} pictures, none may have more than \
+                         {SIDE_OF_MANY_MAX} pixels on a side"
                     ));
                 }
                 start = self.start(pictures, &sent);
             }
         }
         for at in &sent[..start] {
-            reasons[*at] = Some("the request has no room for it".to_owned());
+            reasons[*at] = Some("the request would be too large".to_owned());
         }
         reasons
     }

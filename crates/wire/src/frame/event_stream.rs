@@ -153,15 +153,15 @@ impl EventStreamFramer {
     fn frame_length(&self, bytes: &[u8]) -> Result<Option<usize>, (ProblemKind, &'static str)> {
         let Some(prelude) = bytes.get(..PRELUDE_BYTES) else { return Ok(None) };
         if crc32fast::hash(&prelude[..LENGTHS_BYTES]) != number(&prelude[LENGTHS_BYTES..]) {
-            return Err((ProblemKind::BadChecksum, "the checksum of a frame's lengths is wrong"));
+            return Err((ProblemKind::BadChecksum, "the prelude checksum of a frame does not match"));
         }
         let (total, headers) = (number(&prelude[..4]) as usize, number(&prelude[4..8]) as usize);
         if total > self.event_bytes_max {
             let limit = "event_bytes_max".to_owned();
-            return Err((ProblemKind::LimitReached { limit }, "a frame is longer than the limit"));
+            return Err((ProblemKind::LimitReached { limit }, "a frame exceeds the size limit"));
         }
         if total < PRELUDE_BYTES + CHECKSUM_BYTES || headers > total - PRELUDE_BYTES - CHECKSUM_BYTES {
-            return Err((ProblemKind::InvalidEvent, "a frame is shorter than its parts"));
+            return Err((ProblemKind::InvalidEvent, "a frame is shorter than its prelude and headers"));
         }
         Ok(Some(total))
     }
@@ -170,7 +170,10 @@ impl EventStreamFramer {
     fn emit_frame(&mut self, frame: &[u8], sink: &mut impl FnMut(EventStreamItem<'_>)) {
         let (content, checksum) = frame.split_at(frame.len() - CHECKSUM_BYTES);
         if crc32fast::hash(content) != number(checksum) {
-            return self.report_lost((ProblemKind::BadChecksum, "the checksum of a frame is wrong"), sink);
+            return self.report_lost(
+                (ProblemKind::BadChecksum, "the message checksum of a frame does not match"),
+                sink,
+            );
         }
         let headers = number(&content[4..8]) as usize;
         let (headers, payload) = content[PRELUDE_BYTES..].split_at(headers);
@@ -180,7 +183,7 @@ impl EventStreamFramer {
             None => sink(EventStreamItem::Problem {
                 kind: ProblemKind::InvalidEvent,
                 offset: at,
-                message: "the headers of a frame cannot be read",
+                message: "the headers of a frame are invalid",
             }),
         }
         self.offset += frame.len() as u64;

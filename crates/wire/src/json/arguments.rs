@@ -156,7 +156,7 @@ impl ArgumentsReader {
             CheckerState::Number(digits) if self.open.is_empty() && digits.may_end() => Ok(()),
             _ => Err(ArgumentsError {
                 offset: self.text.len(),
-                message: "the text ends before the document does",
+                message: "the text ends before the JSON document is complete",
             }),
         }
     }
@@ -248,7 +248,7 @@ impl ArgumentsReader {
                 self.state = match byte {
                     b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => CheckerState::String(quoted),
                     b'u' => CheckerState::Unicode(quoted, 4),
-                    _ => return Err("an escape that JSON does not have"),
+                    _ => return Err("an invalid escape sequence"),
                 };
                 return Ok(());
             }

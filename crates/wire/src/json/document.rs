@@ -333,7 +333,7 @@ impl<'a> JsonParser<'a> {
                     {
                         self.at += 6;
                     }
-                    _ => return Err(self.error("an escape that JSON does not have")),
+                    _ => return Err(self.error("an invalid escape sequence")),
                 },
                 Some(0..0x20) => return Err(self.error("a raw control character in a string")),
                 Some(_) => self.at += 1,

@@ -104,12 +104,14 @@ impl TextMode {
             });
             if !agrees {
                 report(out, ProblemKind::Ambiguous, at, name, Some(slot));
-                let message = "the whole text reads otherwise than it did while it arrived".to_owned();
+                let message = "parsing the complete text gives a different result than parsing it as it \
+                 arrived"
+                    .to_owned();
                 calls.break_call(slot, BrokenCall::Ambiguous { message }, None, out);
             }
         }
         for (name, _, span) in parsed {
-            let message = "this call was seen only when the whole text was read".to_owned();
+            let message = "this call was found only when the complete text was parsed".to_owned();
             let raw = self.visible_text.get(span).unwrap_or_default();
             let slot = calls.open_text_block(name, out, at);
             report(out, ProblemKind::Ambiguous, at, raw, Some(slot));

@@ -185,8 +185,8 @@ impl Media {
     /// Note that replaces content whose file has been deleted, or that no model reads.
     fn unsent_note(&self) -> String {
         match self.file_id() {
-            Some(_) => format!("[{}, no longer there]", self.describe()),
-            None => format!("[{}, of a kind that models do not read]", self.describe()),
+            Some(_) => format!("[{}, no longer available]", self.describe()),
+            None => format!("[{}, of a type that models cannot read]", self.describe()),
         }
     }
 
@@ -396,7 +396,7 @@ mod tests {
         let mut user = Message::User(vec![UserPart::Image(stored()), UserPart::Image(inline.clone())]);
         user.fit_media();
         let Message::User(parts) = user else { panic!("{user:?}") };
-        assert_eq!(parts[0], UserPart::Text { text: "[image image/png, 5 kB, no longer there]".into() });
+        assert_eq!(parts[0], UserPart::Text { text: "[image image/png, 5 kB, no longer available]".into() });
         assert_eq!(parts[1], UserPart::Image(inline.clone()));
     }
 
@@ -436,7 +436,7 @@ mod tests {
             user.fit_media();
             let Message::User(parts) = user else { panic!("{user:?}") };
             let UserPart::Text { text } = &parts[0] else { panic!("{parts:?}") };
-            assert!(text.contains(declared) && text.contains("that models do not read"), "{text}");
+            assert!(text.contains(declared) && text.contains("that models cannot read"), "{text}");
         }
     }
 }

@@ -137,7 +137,8 @@ fn not_started_text(why: &NotStarted) -> String {
             closest.join(", ")
         ),
         NotStarted::NoViewer => {
-            "No page or app that could do this is connected, so it was not started; nothing happened.".into()
+            "No page or app that can run this tool is connected, so it was not started; nothing happened."
+                .into()
         }
         NotStarted::Stopped => {
             "The user stopped the reply before the call was started; nothing happened.".into()

@@ -516,7 +516,7 @@ fn user_images_and_files_are_encoded() {
     let image = json!({ "type": "image", "source":
         { "type": "base64", "media_type": "image/png", "data": "iVBORw0KGgoAAAAN" } });
     let rest = [
-        json!({ "type": "text", "text": "[image image/tiff, 1 kB, of a kind that models do not read]" }),
+        json!({ "type": "text", "text": "[image image/tiff, 1 kB, of a type that models cannot read]" }),
         json!({ "type": "document", "title": "a.pdf", "source":
             { "type": "base64", "media_type": "application/pdf", "data": "JVBERi0=" } }),
         json!({ "type": "document", "title": "a.txt", "source":

@@ -107,7 +107,7 @@ fn unsupported_hosted_tool_error_names_supporting_dialects() {
     }
     assert_eq!(
         EncodeError::NoHostedTool(Dialect::Ollama, HostedToolKind::CodeExecution).to_string(),
-        "ollama has no hosted tool `code_execution`; openai-responses, anthropic, gemini have it"
+        "ollama has no hosted tool `code_execution`; supported by openai-responses, anthropic, gemini"
     );
 }
 

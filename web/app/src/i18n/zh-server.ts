@@ -206,9 +206,9 @@ export const WHOLE: ReadonlySet<string> = new Set([
   "No model is available.",
   "The reply did not finish normally.",
   "The upstream cannot be reached.",
-  "The upstream refuses more requests for now.",
-  "The upstream did not accept the key.",
-  "The upstream does not allow this to the account of the key.",
+  "The upstream is rate limiting requests.",
+  "The upstream rejected the key.",
+  "The upstream does not allow this for the key's account.",
   "The upstream is overloaded.",
   "This upstream or model does not support native tool calling.",
   "The conversation is too long for this model.",
@@ -232,15 +232,14 @@ export const WHOLE: ReadonlySet<string> = new Set([
   "An end marker without a request before it is not shown.",
   "A field for another system has no effect here.",
   "A parameter is given more than once: the last value counts.",
-  "no key was shown, or not a valid one",
+  "API key is missing or invalid",
   "sign-in link is unknown, used or expired",
-  "a page of another origin may not use this server",
+  "requests from pages of another origin are not allowed",
   "pages of public networks may not access this private network",
-  "something went wrong inside the server",
-  "the store cannot be read or written now",
-  "the store cannot be written or read now",
+  "internal server error",
+  "store is temporarily unavailable",
   "the server is starting and will resume this turn",
-  "the server is stopping and starts no turns",
+  "the server is stopping and does not start new turns",
   "the request body is too large",
   "a turn of this conversation is still running",
   "the turn has ended",
@@ -256,7 +255,7 @@ export const WHOLE: ReadonlySet<string> = new Set([
   "the prompt is empty",
   "the file cannot be read as a PDF",
   "reading this page of the PDF exceeds `pdf_ms_max`",
-  "other PDF files are being read",
+  "all PDF readers are busy",
   "this server has no program that reads PDF files",
   "an agent of that name is in the configuration file",
   "connecting an agent requires a model",
@@ -273,17 +272,17 @@ export const SENTENCES: Table = {
   "If it was intended, ask the model to write the request outside of code, quotations, lists, tables, comments and thinking.":
     "如果确实要调用，请让模型把请求写在代码、引用、列表、表格、注释和思考之外。",
   "The upstream reported an error.": "上游报告了错误。",
-  "The reply was withheld.": "回复被拦截了。",
+  "The reply was blocked by a content filter.": "回复被拦截了。",
   "The upstream did not answer in time.": "上游没有及时响应。",
   "The model did not begin to answer in time.": "模型没有及时开始回答。",
-  "Raise `first_byte_ms` in the timeouts of the upstream, or send it less: fewer tools, a shorter conversation.":
+  "Raise `first_byte_ms` in the timeouts of the upstream, or send less: fewer tools, a shorter conversation.":
     "请调大上游 timeouts 中的 `first_byte_ms`，或减少发送的内容：更少的工具、更短的对话。",
   "The upstream stopped sending.": "上游中途停止发送。",
   "Try again in a moment, or raise `idle_ms` in the timeouts of the upstream.":
     "请稍后再试，或调大上游 timeouts 中的 `idle_ms`。",
   "The model produced reasoning but no answer, even after being asked for one.":
     "模型只进行了思考，被要求作答后仍没有写出回答。",
-  "The upstream has nothing at this address.": "上游的这个地址上什么也没有。",
+  "The upstream has no endpoint at this address.": "上游的这个地址上什么也没有。",
   "Check `base_url` of the upstream: most end with /v1, and the rest of the path is added.":
     "请检查上游的 `base_url`：大多以 /v1 结尾，其后的路径会自动补上。",
   "The reply took longer than allowed.": "回复超出了允许的时间。",
@@ -299,7 +298,7 @@ export const SENTENCES: Table = {
   // 上限
   "send less, or raise `json_values_max` of [server.limits]":
     "请减少内容，或调大 [server.limits] 的 `json_values_max`。",
-  "send a smaller one, or raise `upload_bytes_max` of [server.limits]":
+  "send a smaller file, or raise `upload_bytes_max` of [server.limits]":
     "请发送小一些的文件，或调大 [server.limits] 的 `upload_bytes_max`。",
   "make it shorter": "请缩短。",
   "remove another tag first": "请先去掉一个标签。",
@@ -317,8 +316,8 @@ export const SENTENCES: Table = {
   "No upstream is configured for this agent.": "这个智能体没有配置上游。",
   "The connection closed without the protocol's end marker.": "连接在收到协议的结束标记之前就断开了。",
   "The reply ended inside this call.": "回复在这个调用中间中断了。",
-  "The model sent arguments and no name.": "模型给出了参数，但没有给出名称。",
-  "The call cannot be read.": "这个调用无法解析。",
+  "The model sent arguments without a tool name.": "模型给出了参数，但没有给出名称。",
+  "The call could not be parsed.": "这个调用无法解析。",
   "The block has no end: <<<[END_TOOL_REQUEST]>>> must follow its last field directly.":
     "块没有结束：最后一个字段后面必须紧跟 <<<[END_TOOL_REQUEST]>>>。",
   "The field `tool_name` is missing: tool_name:「始」name of the tool「末」.":
@@ -331,7 +330,7 @@ export const SENTENCES: Table = {
     '<tool_call> 与 </tool_call> 之间的 JSON 必须是 {"name": "函数名", "arguments": {…}}。',
   '"name" or "arguments" is given twice in one call: write one block for each.':
     "同一个调用里 `name` 或 `arguments` 出现了两次：请每个调用写一个块。",
-  "A call before this one was not readable as JSON, so this one may be a part of it: write it again.":
+  "An earlier call was not valid JSON, so this one may be a part of it: write it again.":
     "前面有一个调用的 JSON 无法解析，这个调用可能是它的一部分：请重新写。",
   "The client did not return a result in time.": "运行它的页面或应用没有及时响应。",
   "the client reported a failure without a reason": "运行它的页面或应用报告失败，但没有说明原因。",
@@ -342,7 +341,7 @@ export const SENTENCES: Table = {
   "not switched on (default_tool_enabled = false)": "未开启（default_tool_enabled = false）",
 
   // 怎么办：一轮失败
-  "Configure an upstream, or run without any configuration to talk to the demo model.":
+  "Configure an upstream, or run without a configuration to use the demo model.":
     "请配置一个上游；不带任何配置启动时，由演示模型回答。",
   "Try again.": "请重试。",
   "Try again, or choose another model.": "请重试，或换一个模型。",
@@ -353,7 +352,7 @@ export const SENTENCES: Table = {
   "Raise the total timeout, or request a shorter reply.": "请调大总超时时间，或缩小请求范围。",
   "The same request will be rejected again: read the upstream's message, or choose another model.":
     "同样的请求还会被拒绝：请查看上游的说明，或换一个模型。",
-  "Check the key and its variable.": "请检查密钥及其环境变量。",
+  "Check the key and its environment variable.": "请检查密钥及其环境变量。",
   "Read the upstream's message: the model, the region or the account is not enabled. Or choose another model.":
     "请查看上游的说明：模型、地区或账户未开通。也可以换一个模型。",
   'Use text mode, in which the model writes its calls as text: `/mode text` in the chat, `--mode text` for the command, or `mode = "text"` for the agent. Or choose a model that can call tools.':
@@ -361,28 +360,28 @@ export const SENTENCES: Table = {
   "Choose a model with a longer context, or remove old messages, pictures or files.":
     "请换一个上下文更长的模型，或去掉不再需要的内容：旧消息、图片、文件。",
   "Add credit at the provider, or choose another model.": "请到服务商处充值，或换一个模型。",
-  "Choose one that it has: GET /v1/models lists those that are configured.":
+  "Choose an available model: GET /v1/models lists the configured ones.":
     "请换一个上游已有的模型：GET /v1/models 会列出已配置的模型。",
   "Check the upstream's configuration.": "请检查上游的配置。",
   "The text so far is saved. Send “continue” to resume from there.":
     "已显示的内容会保留。发送“继续”即可接着生成。",
 
   // 怎么办：被拒绝的请求
-  "send `Authorization: Bearer <key>`; `throughline keys create` makes one":
+  "send `Authorization: Bearer <key>`; create a key with `throughline keys create`":
     "请重新登录；`throughline keys create` 可以创建密钥。",
   "`throughline serve` prints a new one at each start; `throughline keys create` creates a key":
     "`throughline serve` 每次启动都会打印新链接；`throughline keys create` 可以创建密钥。",
   "use an id returned by this server; deleted resources and those of other users are not found":
     "请使用服务器列出的内容；已删除的或属于其他用户的都无法访问。",
   "see the server's log, and please report it": "原因见服务器日志；请报告这个问题。",
-  "make room on the server's disk; turns that are running can finish":
+  "free disk space on the server; running turns can finish":
     "请清理服务器的磁盘空间；正在进行的轮次可以完成。",
-  "turns that are running wait; try again": "正在进行的轮次会等待；请重试。",
-  "send a good key, or add that name to `hosts` of [server]":
+  "try again; running turns wait for the store": "正在进行的轮次会等待；请重试。",
+  "send a valid key, or add this name to `hosts` of [server]":
     "请使用有效的密钥，或把这个名称加到 [server] 的 `hosts`。",
-  "if it should, add its origin to `origins` of [server]":
+  "to allow the page, add its origin to `origins` of [server]":
     "如需允许，请把它的来源加到 [server] 的 `origins`。",
-  "upload files first (POST /v1/files) and name them by their id": "请把长内容作为文件上传。",
+  "upload files first (POST /v1/files) and refer to them by id": "请把长内容作为文件上传。",
   "try again in a moment": "请稍后再试。",
   "try again: it is resumed once its server has started": "请重试：它的服务器启动后，这一轮会继续。",
   "wait for one of them, or cancel it: GET /v1/turns lists them":
@@ -392,7 +391,7 @@ export const SENTENCES: Table = {
   "its messages are in its conversation: GET /v1/conversations": "内容还在对话里。",
   "answer each question by its id, or leave the field out": "请按编号逐个答复，或去掉这个字段。",
   "the question is still open": "这个问题仍在等待答复。",
-  "GET /v1/models lists them": "请从列出的模型中选择。",
+  "GET /v1/models lists the models": "请从列出的模型中选择。",
   "upload it again": "请重新上传。",
   "save a copy without a password, and upload that": "请另存一份不带密码的副本，再上传。",
   "open it in a PDF viewer, print it into a new PDF and upload that, or paste its text":

@@ -92,7 +92,7 @@ fn default_agent_is_chosen_as_documented() {
     assert_eq!(with_agents(&["helper"]).unwrap().agent, "helper");
     assert_eq!(with_agents(&["aaa", "default"]).unwrap().agent, "default");
     let error = with_agents(&["aaa", "helper"]).unwrap_err();
-    assert!(error.message.contains("none is called `default`"), "{error}");
+    assert!(error.message.contains("none is named `default`"), "{error}");
 }
 
 /// The row of the check of other platforms; nothing if it was never run.

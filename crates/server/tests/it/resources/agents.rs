@@ -308,7 +308,7 @@ async fn preview_names_the_deciding_policy_rule() {
     assert_eq!((outlook, rule), (json!("runs"), json!("effect:pure")), "without rules its effect decides");
     let [outlook, _, why] = fate(rules(), json!({"tool": "test.echo"})).await;
     assert_eq!(outlook, "not_started");
-    assert!(why.as_str().unwrap().contains("do not fit"), "{why}");
+    assert!(why.as_str().unwrap().contains("are invalid"), "{why}");
     let off = json!({"policy": policy, "tool_call": {"enabled": false}});
     let [outlook, _, why] = fate(off, echo("yes")).await;
     assert_eq!(outlook, "not_started");

@@ -364,7 +364,7 @@ pub(crate) async fn import(
     if let Some(orphan) = calls.iter().find(|call| !before.contains(call.turn_id.as_str())) {
         return Err(StoreError::invalid(
             "calls",
-            format!("`{}` is in no turn of the conversation", orphan.tool_id),
+            format!("`{}` does not belong to a turn of the conversation", orphan.tool_id),
         ));
     }
     calls::put(db, user, calls).await?;

@@ -18,7 +18,7 @@ impl PlainPrompt {
     pub fn compile(source: &str) -> Result<Self, TemplateError> {
         let tags = ["{{", "{%", "{#"].into_iter().filter_map(|tag| source.find(tag));
         if let Some(at) = tags.min() {
-            let help = "build it with the cargo feature prompt-templates".to_owned();
+            let help = "rebuild with the cargo feature prompt-templates".to_owned();
             let message = "this build has no template engine, but this prompt is a template".to_owned();
             return Err(TemplateError::at_span(source, at..at + 2, message, Some(help)));
         }

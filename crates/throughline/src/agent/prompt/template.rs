@@ -150,9 +150,9 @@ impl TemplateError {
             ErrorKind::UndefinedError => {
                 let name: String = meant.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
                 return match name.as_str() {
-                    "" => Self::at_span(source, span, "this has no value".to_owned(), None),
+                    "" => Self::at_span(source, span, "undefined value".to_owned(), None),
                     name if NAMES.contains(&name) => {
-                        Self::at_span(source, span, format!("`{meant}` has no value"), None)
+                        Self::at_span(source, span, format!("`{meant}` is undefined"), None)
                     }
                     name => Self::unknown_name_at(source, span, name),
                 };
@@ -162,7 +162,7 @@ impl TemplateError {
             ErrorKind::UnknownFilter => format!("there is no filter here: {detail}"),
             ErrorKind::SyntaxError => {
                 help = Some("wrap text that contains `{{` in {% raw %} and {% endraw %}".to_owned());
-                format!("this is not a template: {detail}")
+                format!("invalid template: {detail}")
             }
             kind if detail.is_empty() => kind.to_string(),
             _ => detail.to_owned(),
@@ -190,6 +190,6 @@ impl TemplateError {
             Some(suggestion) => format!("did you mean `{suggestion}`? there are {listed}"),
             None => format!("there are {listed}"),
         };
-        Self::at_span(source, span, format!("templates know no `{name}`"), Some(help))
+        Self::at_span(source, span, format!("unknown name `{name}` in a template"), Some(help))
     }
 }

@@ -147,7 +147,7 @@ struct DateTimeValue {
 impl DateTimeValue {
     fn format(&self, format: &str) -> Result<String, Error> {
         jiff::fmt::strtime::format(format, &self.at).map_err(|error| {
-            Error::new(ErrorKind::InvalidOperation, format!("`{format}` is not a format of a time: {error}"))
+            Error::new(ErrorKind::InvalidOperation, format!("`{format}` is not a valid time format: {error}"))
         })
     }
 }
@@ -171,7 +171,7 @@ impl Object for DateTimeValue {
         let format = match args {
             [] => self.default_format.as_str(),
             [format] => format.as_str().ok_or_else(|| {
-                Error::new(ErrorKind::InvalidOperation, "the format of a time is a text: date(\"%A\")")
+                Error::new(ErrorKind::InvalidOperation, "a time format must be a string: date(\"%A\")")
             })?,
             _ => return Err(Error::from(ErrorKind::TooManyArguments)),
         };

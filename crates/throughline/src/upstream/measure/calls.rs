@@ -81,7 +81,7 @@ impl MeasureSession<'_> {
         self.judge_fragments(&calls);
         let finishes = reply.raw.finishes();
         if let Some(word @ ("stop" | "end_turn")) = finishes.last().copied() {
-            let detail = format!("`{word}` although there are calls");
+            let detail = format!("`{word}` despite tool calls");
             self.quirk("finish_with_calls", No, "stop_with_calls", detail);
         }
     }
@@ -94,7 +94,7 @@ impl MeasureSession<'_> {
         } else if is_same_index {
             self.quirk("call_index", No, "zero_index", "every call has the same index");
         } else {
-            self.row("call_index", Yes, "one for each call");
+            self.row("call_index", Yes, "one per call");
         }
         let ids: BTreeSet<&String> = calls.iter().filter_map(|call| call.id.as_ref()).collect();
         if ids.is_empty() {
@@ -102,16 +102,16 @@ impl MeasureSession<'_> {
         } else if ids.len() < calls.len() {
             self.quirk("call_ids", No, "repeated_call_ids", "calls share an id");
         } else {
-            self.row("call_ids", Yes, "one for each call");
+            self.row("call_ids", Yes, "one per call");
         }
         if calls.iter().any(|call| call.has_empty_name) {
-            self.quirk("call_names", Yes, "empty_names", "later pieces have an empty name");
+            self.quirk("call_names", Yes, "empty_names", "later fragments have an empty name");
         }
     }
 
     fn judge_fragments(&mut self, calls: &[RawCall]) {
         if calls.iter().any(RawCall::is_cumulative) {
-            let detail = "each piece repeats everything before it";
+            let detail = "each fragment repeats all previous ones";
             self.quirk("call_arguments", Yes, "cumulative_arguments", detail);
             self.profile.cumulative_arguments = true;
             self.set("profile.cumulative_arguments", true);
@@ -120,9 +120,9 @@ impl MeasureSession<'_> {
             self.profile.placeholder_arguments = true;
             self.set("profile.placeholder_arguments", true);
         } else if calls.iter().all(|call| call.fragments.len() <= 1) {
-            self.quirk("call_arguments", Yes, "whole_arguments", "in one piece");
+            self.quirk("call_arguments", Yes, "whole_arguments", "in one fragment");
         } else {
-            self.row("call_arguments", Yes, "piece by piece");
+            self.row("call_arguments", Yes, "in several fragments");
         }
     }
 

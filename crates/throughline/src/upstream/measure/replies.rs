@@ -72,7 +72,7 @@ impl MeasureSession<'_> {
             self.quirk("encrypted_reasoning", No, "encrypted_reasoning_refused", detail);
             self.set("profile.encrypted_reasoning", false);
         } else if self.transfer == TransferMode::Stream && text.contains("stream") {
-            self.without_streaming("no_streaming", "refused; whole replies are used");
+            self.without_streaming("no_streaming", "refused; not streaming");
         } else if *system == SystemRole::Sent && (text.contains("system") || text.contains("developer")) {
             if self.dialect == Dialect::OpenaiChat && !self.profile.developer_role {
                 self.profile.developer_role = true;
@@ -171,9 +171,9 @@ impl MeasureSession<'_> {
         } else if first.reply.text.to_lowercase().contains(SYSTEM_WORD) {
             self.row("system_prompt", Yes, "followed");
         } else if first.is_cut() {
-            self.row("system_prompt", Unclear, "the reply ended before it could show");
+            self.row("system_prompt", Unclear, "the reply ended too early to tell");
         } else {
-            self.quirk("system_prompt", No, "system_prompt_ignored", "accepted, and not followed");
+            self.quirk("system_prompt", No, "system_prompt_ignored", "accepted, but not followed");
         }
     }
 
@@ -193,10 +193,10 @@ impl MeasureSession<'_> {
                 self.set("profile.vision", true);
             }
             MeasureAnswer::Reply(reply) if reply.is_cut() || reply.reply.text.is_empty() => {
-                self.row("images", Unclear, "the reply ended before it could show");
+                self.row("images", Unclear, "the reply ended too early to tell");
             }
             MeasureAnswer::Reply(_) => {
-                self.quirk("images", No, "images_ignored", "accepted, and not seen");
+                self.quirk("images", No, "images_ignored", "accepted, but not seen");
                 self.set("profile.vision", false);
             }
         }
@@ -212,10 +212,10 @@ impl MeasureSession<'_> {
                 self.row("json_schema", Yes, "followed");
             }
             MeasureAnswer::Reply(reply) if reply.is_cut() || reply.reply.text.is_empty() => {
-                self.row("json_schema", Unclear, "the reply ended before it could show");
+                self.row("json_schema", Unclear, "the reply ended too early to tell");
             }
             MeasureAnswer::Reply(_) => {
-                self.quirk("json_schema", No, "json_schema_ignored", "accepted, and not followed");
+                self.quirk("json_schema", No, "json_schema_ignored", "accepted, but not followed");
             }
         }
         Ok(())

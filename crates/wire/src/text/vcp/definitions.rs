@@ -26,7 +26,7 @@ pub(super) fn check_names(tool: &ToolDefinition) -> Result<(), String> {
         }
         if name.is_empty() || name.len() > KEY_BYTES_MAX || !name.chars().all(is_key_char) {
             return Err(format!(
-                "its argument `{name}` cannot be written as a field: letters, digits, `_`, `-`, `.` and `$` can"
+                "its argument `{name}` cannot be written as a field: use only letters, digits, `_`, `-`, `.` and `$`"
             ));
         }
     }

@@ -83,7 +83,7 @@ impl fmt::Display for VcpFlaw {
                 "The block has no end: <<<[END_TOOL_REQUEST]>>> must follow its last field directly.",
             ),
             VcpFlaw::Unclosed { key, closer } => {
-                write!(f, "The value of `{key}` does not close: {closer} is missing.")
+                write!(f, "The value of `{key}` is not closed: {closer} is missing.")
             }
             VcpFlaw::EndInValue { key } => write!(
                 f,
@@ -129,8 +129,7 @@ impl fmt::Display for VcpFlaw {
                 write!(f, "The value of `{key}` must stand between 「始」 and 「末」: {key}:「始」value「末」.")
             }
             VcpFlaw::AfterTainted => f.write_str(
-                "A request before this one did not close a value, so this one may be a part of that value: write it \
-                 again.",
+                "An earlier request did not close a value, so this one may be a part of that value: write it again.",
             ),
         }
     }

@@ -50,7 +50,7 @@ impl fmt::Display for XmlFlaw {
             XmlFlaw::NoEnd => f.write_str("The block has no end: </tool_call> must follow the JSON object."),
             XmlFlaw::TooLarge => write!(f, "The block is larger than {} MiB.", BLOCK_BYTES_MAX >> 20),
             XmlFlaw::AfterTainted => f.write_str(
-                "A call before this one was not readable as JSON, so this one may be a part of it: write it again.",
+                "An earlier call was not valid JSON, so this one may be a part of it: write it again.",
             ),
         }
     }
