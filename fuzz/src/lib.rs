@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use throughline_wire::frame::{SseFramer, SseItem};
 use throughline_wire::json::{ArgumentsReader, JsonRef};
-use throughline_wire::text::{
+use throughline_wire::text_calls::{
     CallFormat, MarkupFinding, PROTOCOLS, ResultRole, ScanEvent, TextCalls, TextProtocol,
 };
 use throughline_wire::{
@@ -208,7 +208,7 @@ pub fn arguments(data: &[u8]) {
 /// Leaked-call grammars: no panic, spans inside the text.
 pub fn leaked(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
-    for call in throughline_wire::text::find_leaked(&text, &[]) {
+    for call in throughline_wire::text_calls::find_leaked(&text, &[]) {
         assert!(text.get(call.span.clone()).is_some(), "a span outside the text");
         assert!(
             JsonRef::parse(&call.arguments).is_ok(),

@@ -12,7 +12,7 @@ use reqwest::RequestBuilder;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use throughline::config::AppSettings;
-use throughline_server::{Gate, USAGE_LIMIT_MAX, UsageInfo};
+use throughline_server::{RequestGuard, USAGE_LIMIT_MAX, UsageInfo};
 use throughline_store::{Catalog, UsageLimits, UsageOwner, UsageReport};
 
 /// The store, or the server that has it open.
@@ -23,7 +23,7 @@ pub(crate) enum Administration {
 
 /// The store of a server that does not run.
 pub(crate) struct StoreAccess {
-    pub(crate) gate: Gate,
+    pub(crate) request_guard: RequestGuard,
     pub(crate) catalog: Arc<dyn Catalog>,
     pub(crate) storage: ServerStorage,
 }
@@ -43,8 +43,8 @@ impl Administration {
         match ServerStorage::open(&settings.store).await {
             Ok(storage) => {
                 let catalog = storage.catalog();
-                let gate = Gate::new(&settings.server, Arc::new(catalog.clone()));
-                Ok(Self::Store(Box::new(StoreAccess { gate, catalog, storage })))
+                let request_guard = RequestGuard::new(&settings.server, Arc::new(catalog.clone()));
+                Ok(Self::Store(Box::new(StoreAccess { request_guard, catalog, storage })))
             }
             Err(OpenStoreError::InUse(why)) => RunningServer::of_data_folder()
                 .map(Self::Server)

@@ -211,11 +211,11 @@ impl EventPrinter {
         self.output_error = match self.format {
             OutputFormat::Text => self.text(event),
             OutputFormat::Message => {
-                self.message.absorb(event);
+                self.message.apply(event);
                 Ok(())
             }
             OutputFormat::Value => {
-                self.message.absorb(event);
+                self.message.apply(event);
                 self.text(event)
             }
             OutputFormat::Events => print_json_line(&event.clone().for_viewers()),

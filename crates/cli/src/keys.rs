@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use throughline_server::{KeyInfo, KeyScope, LOCAL_USER, NewApiKey, find_person, normalize_person_name};
 use throughline_store::{KeyLimits, PAGE_ROWS_MAX, PageRequest, UsageOwner};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Makes, lists, changes or revokes.
 pub(crate) async fn run(args: &KeysArgs) -> CommandResult {
@@ -50,7 +50,7 @@ pub(crate) async fn run(args: &KeysArgs) -> CommandResult {
             let changed = keys.set(set_args).await;
             keys.0.close().await;
             let (id, name) = changed?;
-            output::text(&words.key_changed(&id, &visible::escape(&name)))
+            output::text(&words.key_changed(&id, &display_escape::escape(&name)))
         }
         KeysCommand::Revoke { id, at } => {
             let Some(administration) = Administration::open_existing(at).await? else {
@@ -60,7 +60,7 @@ pub(crate) async fn run(args: &KeysArgs) -> CommandResult {
             let revoked = keys.revoke(id).await;
             keys.0.close().await;
             let (id, name) = revoked?;
-            output::text(&words.key_revoked(&id, &visible::escape(&name)))
+            output::text(&words.key_revoked(&id, &display_escape::escape(&name)))
         }
     }
     .map_err(|error| messages::output_failed(&error))?;
@@ -97,7 +97,7 @@ impl KeyAdministration {
                 let limits = KeyLimits { usage, models };
                 let scopes = scopes.iter().copied().collect();
                 let new = NewApiKey { name: args.name.clone(), scopes, expires_at, limits };
-                let minted = access.gate.mint(&user, new).await;
+                let minted = access.request_guard.mint(&user, new).await;
                 let (key, info) = minted.map_err(|error| messages::keys_refused(&error))?;
                 let mut created = serde_json::to_value(info).unwrap_or_default();
                 created["key"] = key.reveal().into();
@@ -152,7 +152,7 @@ impl KeyAdministration {
             Administration::Store(access) => {
                 let user = key["user"].as_str().unwrap_or_default();
                 let limits = KeyLimits { usage, models };
-                let set = access.gate.set_key_limits(user, &id, limits).await;
+                let set = access.request_guard.set_key_limits(user, &id, limits).await;
                 set.map_err(|error| messages::keys_refused(&error))?;
             }
             Administration::Server(server) => {
@@ -170,7 +170,7 @@ impl KeyAdministration {
         match &self.0 {
             Administration::Store(access) => {
                 let user = key["user"].as_str().unwrap_or_default();
-                let revoked = access.gate.revoke(user, &id).await;
+                let revoked = access.request_guard.revoke(user, &id).await;
                 revoked.map_err(|error| messages::keys_refused(&error.message))?;
             }
             Administration::Server(server) => {
@@ -232,15 +232,15 @@ fn key_table(keys: &[Value], words: UiText) -> String {
     let now = Timestamp::now().as_millisecond();
     let list = |names: &Value, separator: &str| {
         let names: Vec<&str> = names.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        visible::escape(&names.join(separator)).to_string()
+        display_escape::escape(&names.join(separator)).to_string()
     };
     let mut rows = vec![words.key_columns()];
     for key in keys {
         let expired = key["expires_at"].as_i64().is_some_and(|at| at <= now);
         rows.push([
             key["id"].as_str().unwrap_or_default().to_owned(),
-            visible::escape(key["user"].as_str().unwrap_or_default()).to_string(),
-            visible::escape(key["name"].as_str().unwrap_or_default()).to_string(),
+            display_escape::escape(key["user"].as_str().unwrap_or_default()).to_string(),
+            display_escape::escape(key["name"].as_str().unwrap_or_default()).to_string(),
             list(&key["scopes"], ","),
             minute(&key["created_at"]).unwrap_or_default(),
             minute(&key["last_used_at"]).unwrap_or_else(|| "-".to_owned()),

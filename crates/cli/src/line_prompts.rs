@@ -16,9 +16,9 @@ use throughline::{
     ApprovalDecision, ApprovalResponse, ApprovalScope, Event, EventKind, RememberRequest, Throughline,
     ToolAnswer, decision_in_words,
 };
-use throughline_engine::{ApprovalId, ArgumentConstraints, ElicitationMode as Wanted, ToolQuestion};
+use throughline_engine::{ApprovalId, ArgumentConstraints, ElicitationMode, ToolQuestion};
 use throughline_tools::{QuestionHandler, ToolSpec, complete_answer};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use tokio::sync::{Mutex, mpsc};
 
 /// Lines read ahead.
@@ -205,7 +205,7 @@ fn print_prompt(input: &QuestionInput, answers: &FormAnswers, words: UiText) {
             None => words.typed_url().to_owned(),
         },
     };
-    err!("{}", for_terminal(&visible::escape_exact(&prompt)));
+    err!("{}", for_terminal(&display_escape::escape_exact(&prompt)));
 }
 
 /// Parses a line as an answer to a tool's own question; `None` = more fields to fill in.
@@ -249,7 +249,7 @@ pub(crate) fn manual_asker(tool: &ToolSpec, words: UiText) -> QuestionHandler {
         async move {
             if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
                 let text = crate::messages::tool_asks_nobody(&name, &question.message);
-                errln!("{}", for_terminal(&visible::escape(&text)));
+                errln!("{}", for_terminal(&display_escape::escape(&text)));
                 return ToolAnswer::Decline;
             }
             let mut lines = lines.lock().await;
@@ -274,8 +274,8 @@ async fn ask_until_valid(
     words: UiText,
 ) -> ToolAnswer {
     let (input, schema) = match question.mode {
-        Wanted::Form { schema } => (QuestionInput::Fields(QuestionForm::of(&schema)), Some(schema)),
-        Wanted::Url { url } => (QuestionInput::Address(url), None),
+        ElicitationMode::Form { schema } => (QuestionInput::Fields(QuestionForm::of(&schema)), Some(schema)),
+        ElicitationMode::Url { url } => (QuestionInput::Address(url), None),
         // A mode of elicitation that this command does not support.
         _ => return ToolAnswer::Decline,
     };

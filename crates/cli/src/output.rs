@@ -5,7 +5,7 @@
 use serde::Serialize;
 use std::fmt::Arguments;
 use std::io::{self, Write};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Prints to standard output.
 macro_rules! out {
@@ -51,7 +51,7 @@ pub(crate) fn text(text: &str) -> io::Result<()> {
 /// Prints a value as one line of JSON: exactly the value, and nothing in its text is invisible on a terminal.
 pub(crate) fn json_line(value: &impl Serialize) -> io::Result<()> {
     let line = serde_json::to_string(value)?;
-    text(&format!("{}\n", visible::escape(&line)))
+    text(&format!("{}\n", display_escape::escape(&line)))
 }
 
 fn forgiving(write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

@@ -11,7 +11,7 @@ use std::path::Path;
 use throughline::config::{ConfigLocation, TextProtocolKind};
 use throughline::inspect::{CallOrigin, InspectionContext, ProtocolFilter, ReplyInspection, inspect};
 use throughline::views::InspectionDescription;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Name of standard input in messages.
 const STDIN: &str = "-";
@@ -90,7 +90,7 @@ fn render_report(file: &Path, text: &str, inspection: &ReplyInspection) -> Strin
     parts.sort_by_key(|(at, _)| *at);
     let parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
     // Pasted text may hold anything; a terminal must show what is there.
-    let shown = crate::plain::for_terminal(&visible::escape(&parts.join("\n")));
+    let shown = crate::plain::for_terminal(&display_escape::escape(&parts.join("\n")));
     let gap = if shown.is_empty() { "" } else { "\n" };
     format!("{shown}{gap}{}\n", messages::parse_summary(inspection))
 }

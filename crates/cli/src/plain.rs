@@ -9,7 +9,7 @@ use crate::terminal::text::escape_controls;
 use std::collections::HashMap;
 use throughline_engine::{BlockStart, CallStatus, Event, EventKind, TurnStatus};
 use throughline_wire::CallId;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Characters of arguments and of results that a note shows.
 const NOTE_CHARS_MAX: usize = 160;
@@ -259,7 +259,8 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 fn cut_line(text: &str, chars_max: usize) -> String {
-    let line = escape_controls(&visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
+    let line =
+        escape_controls(&display_escape::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")));
     match line.char_indices().nth(chars_max) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,

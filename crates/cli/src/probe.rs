@@ -14,7 +14,7 @@ use throughline::{
     FeatureVerdict, MEASURE_REQUESTS, MEASURE_REQUESTS_MAX, MeasureOptions, MeasuredSetting, ProbeError,
     Upstream, UpstreamMeasurement, providers,
 };
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Time limit for an upstream to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -47,7 +47,7 @@ pub(crate) async fn run(args: &ProbeArgs) -> CommandResult {
 
 /// Prints a line of progress to standard error. Text of upstreams may contain control characters.
 fn print_status(line: &str) {
-    errln!("{}", visible::escape(line));
+    errln!("{}", display_escape::escape(line));
 }
 
 struct ProbeSession {
@@ -101,7 +101,7 @@ impl ProbeSession {
             [model] => Ok(model.clone()),
             models => {
                 let names: Vec<&str> = models.iter().take(NAMED_MODELS_MAX).map(String::as_str).collect();
-                Err(self.words.probe_needs_model(&args.upstream, &visible::escape(&names.join(", "))))
+                Err(self.words.probe_needs_model(&args.upstream, &display_escape::escape(&names.join(", "))))
             }
         }
     }
@@ -149,7 +149,7 @@ const VERDICT_WIDTH: usize = 11;
 
 fn table(measured: &UpstreamMeasurement, words: UiText) -> String {
     let UpstreamMeasurement { upstream, model, dialect, requests, features, .. } = measured;
-    let (upstream, model) = (visible::escape(upstream), visible::escape(model));
+    let (upstream, model) = (display_escape::escape(upstream), display_escape::escape(model));
     let mut out = messages::probe_heading(&upstream, dialect, &model, *requests);
     for row in features {
         let mark = if row.quirk.is_some() { '!' } else { ' ' };
@@ -164,7 +164,7 @@ fn table(measured: &UpstreamMeasurement, words: UiText) -> String {
             "{mark} {:<20} {} {}{quirk}\n",
             row.feature,
             padded(verdict, VERDICT_WIDTH),
-            visible::escape(&row.detail)
+            display_escape::escape(&row.detail)
         ));
     }
     out
@@ -172,7 +172,7 @@ fn table(measured: &UpstreamMeasurement, words: UiText) -> String {
 
 /// The settings as lines of the configuration file.
 fn settings_text(name: &str, settings: &[MeasuredSetting]) -> String {
-    let mut out = format!("[upstreams.{}]\n", visible::escape(name));
+    let mut out = format!("[upstreams.{}]\n", display_escape::escape(name));
     for setting in settings {
         out.push_str(&format!("{} = {}\n", setting.key, setting.value));
     }

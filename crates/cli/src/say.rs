@@ -18,7 +18,7 @@ use throughline::voice::{
 };
 use throughline_speech::SentenceLimits;
 use throughline_tools::process::SpawnContext;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Name of standard input and output.
 const STDIO: &str = "-";
@@ -36,7 +36,7 @@ pub(crate) async fn run(args: &SayArgs) -> CommandResult {
     if args.sentences {
         let lines: String = sentences.map(|sentence| sentence + "\n").collect();
         // A text may hold anything; a terminal must show what is there.
-        let shown = crate::plain::for_terminal(&visible::escape(&lines));
+        let shown = crate::plain::for_terminal(&display_escape::escape(&lines));
         output::text(&shown).map_err(|error| messages::output_failed(&error))?;
         return Ok(CliExit::Done);
     }

@@ -29,7 +29,7 @@ use throughline_tools::mcp::PinStore;
 use throughline_tools::process::{ControlGroups, ExecHelper, SpawnContext};
 use throughline_tools::{SourceAddition, SourceFault, Tool, ToolRegistry, ToolToggle, Toolbox};
 use throughline_wire::CallArguments;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Read when no other file is named.
 const CONFIG_FILE: &str = "throughline.toml";
@@ -339,14 +339,17 @@ impl ToolSources {
 /// Prints faults of tool sources, a line each, to standard error. Text of servers may contain control characters.
 pub(crate) fn print_faults(faults: &[SourceFault]) {
     for fault in faults {
-        errln!("{}", crate::plain::for_terminal(&visible::escape(&messages::source_fault(fault))));
+        errln!("{}", crate::plain::for_terminal(&display_escape::escape(&messages::source_fault(fault))));
     }
 }
 
 /// Prints rules that match no tool on standard error, one per line.
 pub(crate) fn print_unmatched_rules(app: &Throughline) {
     for (agent, rule) in app.unmatched_rules() {
-        errln!("{}", crate::plain::for_terminal(&visible::escape(&messages::unmatched_rule(&agent, &rule))));
+        errln!(
+            "{}",
+            crate::plain::for_terminal(&display_escape::escape(&messages::unmatched_rule(&agent, &rule)))
+        );
     }
 }
 

@@ -25,7 +25,7 @@ use throughline_tools::{
     AgentCallable, DiscoveredTool, RegisteredTool, RunsOn, SourceAddition, ToolAvailability, ToolExecutor,
     ToolInvocation, ToolRegistry, WithheldReason,
 };
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use throughline_wire::{CallArguments, CallOutcome, NotStarted, ToolName, ToolOutput};
 
 /// Width of a tool's decision in the list.
@@ -124,13 +124,13 @@ async fn list_tools(choice: &ModelArgs, json: bool) -> CommandResult {
             text.push_str(&format!(
                 "{mark} {name:<width$}  {effect:<10}  {}  {source:<8}  {}\n",
                 text::padded(decided, DECISION_WIDTH),
-                escape_controls(&visible::escape(&note))
+                escape_controls(&display_escape::escape(&note))
             ));
         }
         for addition in tools.additions() {
             let SourceAddition { source, name, kind, summary } = addition;
             let line = format!("· {name:<width$}  {kind:<10}  {source:<8}  {summary}");
-            text.push_str(&format!("{}\n", escape_controls(&visible::escape(&line))));
+            text.push_str(&format!("{}\n", escape_controls(&display_escape::escape(&line))));
         }
         text.push_str(&messages::tools_legend(&settings.agent));
         crate::output::text(&text)
@@ -191,10 +191,10 @@ fn tool_page(tool: &RegisteredTool, policy: CallPolicy) -> String {
     format!(
         "{} ({})\n{}\n\n{table}\n{}\n{}\n",
         spec.name,
-        visible::escape(&spec.title),
-        visible::escape(&spec.description),
+        display_escape::escape(&spec.title),
+        display_escape::escape(&spec.description),
         words.tool_arguments(),
-        visible::escape(&schema),
+        display_escape::escape(&schema),
     )
 }
 
@@ -249,7 +249,7 @@ async fn call_tool(
     let started = Instant::now();
     let progress = |progress: throughline_engine::CallProgress| async move {
         if let Some(message) = &progress.message {
-            errln!("… {}", escape_controls(&visible::escape(message)));
+            errln!("… {}", escape_controls(&display_escape::escape(message)));
         }
     };
     let mut running = std::pin::pin!(executor.run(registry, call, progress));
@@ -295,7 +295,11 @@ fn allowed_by_person(name: &str, arguments: &CallArguments) -> Result<bool, CliF
     let words = messages::UiText(messages::UiLanguage::current());
     err!(
         "{}",
-        messages::approval_prompt(words, name, &crate::plain::for_terminal(&visible::escape_exact(&shown)))
+        messages::approval_prompt(
+            words,
+            name,
+            &crate::plain::for_terminal(&display_escape::escape_exact(&shown))
+        )
     );
     let mut line = String::new();
     io::stdin().read_line(&mut line).map_err(|error| messages::input_failed(&error))?;
@@ -328,7 +332,7 @@ fn print_outcome(outcome: &CallOutcome, elapsed: &str, json: bool) -> io::Result
     };
     if let Some(ToolOutput { text, media, spilled_to, .. }) = output {
         // Also where it is read later, out of a pipe or a file; `--json` is exact.
-        let text = visible::escape(text);
+        let text = display_escape::escape(text);
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         crate::output::text(&format!("{text}{end}"))?;
         for media in media {
@@ -338,6 +342,6 @@ fn print_outcome(outcome: &CallOutcome, elapsed: &str, json: bool) -> io::Result
             errln!("{}", messages::whole_output_in(path));
         }
     }
-    errln!("{}", crate::plain::for_terminal(&visible::escape(&summary)));
+    errln!("{}", crate::plain::for_terminal(&display_escape::escape(&summary)));
     Ok(())
 }

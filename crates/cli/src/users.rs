@@ -14,7 +14,7 @@ use throughline_server::{
     PeopleError, add_person, change_person, delete_person_data, find_person, list_people, remove_person,
 };
 use throughline_store::{PAGE_ROWS_MAX, PageRequest, PersonRow, UsageOwner, UsageReport};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Adds, lists, changes or removes.
 pub(crate) async fn run(args: &UsersArgs) -> CommandResult {
@@ -181,7 +181,7 @@ fn user_table(users: &[Value], words: UiText) -> String {
     let mut rows = vec![words.user_columns()];
     for user in users {
         rows.push([
-            visible::escape(user["name"].as_str().unwrap_or_default()).to_string(),
+            display_escape::escape(user["name"].as_str().unwrap_or_default()).to_string(),
             words.user_role(user["is_admin"] == true),
             user["created_at"]
                 .as_i64()

@@ -56,8 +56,6 @@ pub enum TurnAction {
         tool: ToolName,
         /// Arguments to run it with.
         arguments: CallArguments,
-        /// `Yes` while the model is still streaming.
-        early: EarlyStart,
         /// Fingerprint of the definition that was decided about. If the tool has another one by now it must not be started; answer
         /// with `TurnInput::ToolRedefined`.
         fingerprint: String,
@@ -126,15 +124,6 @@ pub enum CallOfferKind {
     /// By another process than the first, which the client may have run: the call stays offered, to a client
     /// that reconnects with the same definition.
     Repeated,
-}
-
-/// Position of a start relative to the commit of its step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EarlyStart {
-    /// Before the commit, while the model is still streaming.
-    Yes,
-    /// After the commit of the step.
-    No,
 }
 
 /// Result of one `apply`.

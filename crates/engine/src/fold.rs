@@ -1,6 +1,6 @@
 //! From events to the one assistant message of a turn: the only way blocks come into being.
 //!
-//! [`AssistantMessage::absorb`] takes events one at a time, in order of `seq`. A message after some events (a
+//! [`AssistantMessage::apply`] takes events one at a time, in order of `seq`. A message after some events (a
 //! snapshot) that takes the later ones equals a message that took all. Unknown events and fields change
 //! nothing. `tests/vectors` holds the messages of the logs in `tests/logs`, for folds in other
 //! languages.
@@ -10,7 +10,7 @@ use crate::event::{
     ToolResult, TurnFault, TurnStatus, WaitReason,
 };
 use crate::id::{ApprovalId, ConversationId, EventSeq, MessageId, TurnId, UnixMillis, UserMessageId};
-use crate::record::{add_usage, code, is_commit};
+use crate::record::{add_usage, is_commit, notice_code};
 use crate::tool::{Effect, REQUESTER};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -324,7 +324,7 @@ impl AssistantMessage {
     pub fn from_events<'a>(events: impl IntoIterator<Item = &'a Event>) -> Self {
         let mut message = Self::default();
         for event in events {
-            message.absorb(event);
+            message.apply(event);
         }
         message
     }
@@ -387,7 +387,7 @@ impl AssistantMessage {
     }
 
     /// Takes the next event. An event that is in it already (`seq` not higher) changes nothing.
-    pub fn absorb(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &Event) {
         if event.seq <= self.seq {
             return;
         }
@@ -458,7 +458,7 @@ impl AssistantMessage {
             | EventKind::AudioDelta { .. }
             | EventKind::BlockSuperseded { .. } => {
                 if let Some(block) = event.block.and_then(|at| self.blocks.get_mut(at as usize)) {
-                    block.absorb(&event.kind);
+                    block.apply(&event.kind);
                 }
             }
             EventKind::ToolInputDelta { .. }
@@ -472,7 +472,7 @@ impl AssistantMessage {
             | EventKind::ToolProgress(_)
             | EventKind::ToolResult(_) => {
                 if let Some(call) = event.tool_id.as_ref().and_then(|id| self.call_mut(id, event.block)) {
-                    call.absorb(event);
+                    call.apply(event);
                 }
             }
             EventKind::Waiting { .. } | EventKind::TurnResumed { .. } | EventKind::Unrecognised => {}
@@ -518,7 +518,7 @@ impl AssistantMessage {
             },
             BlockStart::Image(media) => MessageBlock::Image(media.clone()),
             BlockStart::Notice { code, text } => {
-                self.stopped |= code == code::STOPPED;
+                self.stopped |= code == notice_code::STOPPED;
                 MessageBlock::Notice { code: code.clone(), text: text.clone() }
             }
             BlockStart::Error(fault) => MessageBlock::Error(fault.clone()),
@@ -553,7 +553,7 @@ impl AssistantMessage {
 }
 
 impl MessageBlock {
-    fn absorb(&mut self, kind: &EventKind) {
+    fn apply(&mut self, kind: &EventKind) {
         match (self, kind) {
             (MessageBlock::Text { text, .. }, EventKind::ContentDelta { text: delta })
             | (MessageBlock::Thinking { text, .. }, EventKind::Thinking { text: delta }) => {
@@ -600,7 +600,7 @@ impl MessageBlock {
 }
 
 impl ToolCallBlock {
-    fn absorb(&mut self, event: &Event) {
+    fn apply(&mut self, event: &Event) {
         match &event.kind {
             EventKind::ToolInputDelta { delta, input_summary } => {
                 self.input_text.push_str(delta);

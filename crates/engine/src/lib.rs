@@ -46,7 +46,7 @@ mod turn;
 mod waterfall;
 mod wording;
 
-pub use action::{CallOfferKind, EarlyStart, StepProviderState, TurnAction, TurnOutput};
+pub use action::{CallOfferKind, StepProviderState, TurnAction, TurnOutput};
 pub use event::{
     BlockKind, BlockStart, CallError, CallProgress, CallStatus, Event, EventKind, FORMAT, QuestionKind,
     SegmentKind, SessionStats, TimeSegment, ToolInput, ToolResult, TurnFault, TurnStatus, WaitReason,

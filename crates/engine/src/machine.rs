@@ -23,7 +23,7 @@ pub(crate) const SILENCE_NOTIFY_AFTER_MS: UnixMillis = 5_000;
 
 /// State that dies with the process: the stream being read, checks under way, requests not yet fulfilled.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct VolatileState {
+pub(crate) struct TransientState {
     pub finish: Option<(FinishReason, Option<String>)>,
     pub usage: Option<Usage>,
     pub provider_state: Option<ProviderState>,
@@ -55,7 +55,7 @@ pub(crate) struct VolatileState {
     pub early_summaries: BTreeMap<CallId, EarlySummary>,
 }
 
-impl VolatileState {
+impl TransientState {
     /// The check of the arguments that a call has now.
     pub(crate) fn check_of(&self, call: &CallRecord) -> Option<&ArgumentCheck> {
         let check = self.checks.get(&call.id)?;
@@ -161,7 +161,7 @@ pub(crate) struct TurnMachine<'a> {
     pub setup: &'a TurnSetup,
     pub start: &'a TurnStart,
     pub record: &'a mut TurnRecord,
-    pub volatile: &'a mut VolatileState,
+    pub volatile: &'a mut TransientState,
     pub now: UnixMillis,
     pub out: &'a mut TurnOutput,
 }
@@ -175,7 +175,7 @@ pub(crate) struct EventTarget {
 }
 
 impl TurnMachine<'_> {
-    /// The only way anything changes: the event is written and absorbed.
+    /// The only way anything changes: the event is written and applied.
     pub(crate) fn emit(&mut self, target: EventTarget, kind: EventKind) {
         let event = Event {
             turn_id: self.start.turn_id.clone(),
@@ -186,7 +186,7 @@ impl TurnMachine<'_> {
             tool_id: target.tool,
             kind,
         };
-        self.record.absorb(&event, self.setup);
+        self.record.apply(&event, self.setup);
         self.out.events.push(event);
     }
 

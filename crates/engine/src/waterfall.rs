@@ -29,7 +29,7 @@ pub struct Waterfall {
 
 impl Waterfall {
     /// Takes the next event.
-    pub fn absorb(&mut self, event: &Event) {
+    pub fn apply(&mut self, event: &Event) {
         self.advance(event.timestamp);
         match &event.kind {
             EventKind::StepStart { .. } => {
@@ -199,7 +199,7 @@ mod tests {
     fn check(script: &[(UnixMillis, &str)], expected: &str, saved: u64) {
         let mut waterfall = Waterfall::default();
         for (seq, (at, word)) in (1..).zip(script) {
-            waterfall.absorb(&event(seq, *at, word));
+            waterfall.apply(&event(seq, *at, word));
         }
         let end = script.last().map_or(0, |(at, _)| *at);
         let segments = waterfall.segments_until(end);
@@ -282,7 +282,7 @@ mod tests {
         let script =
             [(0, "step"), (100, "think"), (150, "text"), (200, "args a"), (300, "end"), (310, "start a")];
         for (seq, (at, word)) in (1..).zip(script) {
-            waterfall.absorb(&event(seq, at, word));
+            waterfall.apply(&event(seq, at, word));
         }
         assert_eq!((waterfall.first_content_ms(), waterfall.writing_ms()), (Some(100), 200));
     }

@@ -8,8 +8,8 @@ use crate::policy::address::shown_host;
 use crate::policy::loop_guard::CallCycle;
 use crate::text::summary;
 use crate::tool::{AddressRole, AddressRule, Effect, OfferedTool};
-use throughline_wire::text::FindingKind;
-use throughline_wire::{CallArguments, ProblemKind, UpstreamError, visible};
+use throughline_wire::text_calls::FindingKind;
+use throughline_wire::{CallArguments, ProblemKind, UpstreamError, display_escape};
 
 // --- failures ---
 
@@ -17,7 +17,7 @@ fn fault(code: &str, what: &str, why: impl Into<String>, remedy: &str, retryable
     TurnFault {
         code: code.into(),
         what: what.into(),
-        why: visible::escape(&why.into()).into_owned(),
+        why: display_escape::escape(&why.into()).into_owned(),
         remedy: remedy.into(),
         retryable,
         status: None,
@@ -248,7 +248,8 @@ const TITLE_CHARS_MAX: usize = 60;
 /// A tool as people are asked about it: `files.write (from mcp:files, titled “Write a file”)`. The title
 /// comes from the provider of the tool, so it never replaces the name, and nothing in it ends its quotation.
 fn tool_text(tool: &OfferedTool) -> String {
-    let (name, source) = (visible::escape_once(tool.name.as_str()), visible::escape_once(&tool.source));
+    let (name, source) =
+        (display_escape::escape_once(tool.name.as_str()), display_escape::escape_once(&tool.source));
     let title = tool.title.split_whitespace().collect::<Vec<_>>().join(" ");
     if title.is_empty() || title == tool.name.as_str() || tool.name.as_str().ends_with(&format!(".{title}")) {
         return format!("{name} (from {source})");
@@ -258,7 +259,7 @@ fn tool_text(tool: &OfferedTool) -> String {
         title.truncate(end);
         title.push('…');
     }
-    format!("{name} (from {source}, titled “{}”)", visible::escape_once(&title))
+    format!("{name} (from {source}, titled “{}”)", display_escape::escape_once(&title))
 }
 
 pub(crate) fn loop_question(tool: &OfferedTool, cycle: CallCycle) -> String {

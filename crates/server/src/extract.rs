@@ -185,7 +185,7 @@ fn root_cause(error: &dyn std::error::Error) -> String {
 }
 
 /// True for `application/json` and any type that ends with `+json`, in any case and with any parameters. The
-/// gate limits what a handler then parses, so both ask here.
+/// request_guard limits what a handler then parses, so both ask here.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let content_type =
         headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();

@@ -99,16 +99,16 @@ impl LargeBodies {
     }
 
     /// A request of this key, without any share yet.
-    pub(crate) fn request(self: &Arc<Self>, counted_as: &str) -> RequestMemory {
-        let key = self.share_of(counted_as);
+    pub(crate) fn request(self: &Arc<Self>, quota_key: &str) -> RequestMemory {
+        let key = self.share_of(quota_key);
         let permits =
             HeldPermits { body: None, memory: Vec::new(), content: 0, wait_left: self.limits.wait_max };
         RequestMemory(Arc::new(HeldMemory { bodies: Arc::clone(self), key, permits: permits.into() }))
     }
 
-    fn share_of(&self, counted_as: &str) -> Arc<KeyShare> {
+    fn share_of(&self, quota_key: &str) -> Arc<KeyShare> {
         let mut keys = self.of_keys.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = keys.get(counted_as) {
+        if let Some(share) = keys.get(quota_key) {
             return Arc::clone(share);
         }
         keys.retain(|_, share| Arc::strong_count(share) > 1);
@@ -116,7 +116,7 @@ impl LargeBodies {
             bodies: semaphore(self.limits.bytes_per_key_max),
             memory: semaphore(self.limits.memory_bytes_max / SHARE_OF_KEY),
         });
-        keys.insert(counted_as.to_owned(), Arc::clone(&share));
+        keys.insert(quota_key.to_owned(), Arc::clone(&share));
         share
     }
 }
@@ -344,7 +344,7 @@ impl SpooledText {
     }
 }
 
-/// The error of a body that cannot be read. The gate replaces it if the gate ended the body.
+/// The error of a body that cannot be read. The request guard replaces it if the request guard ended the body.
 pub(crate) fn unreadable_body(error: axum::Error) -> ApiError {
     ApiError::bad_request("unreadable_body", format!("the request body ended early: {error}"))
 }

@@ -9,12 +9,10 @@
 
 mod api;
 mod approval_store;
-mod chat_questions;
-mod compat;
+mod chat_approvals;
 mod error;
+mod export;
 mod extract;
-mod gate;
-mod hub;
 mod in_process;
 mod json_scanner;
 mod large_bodies;
@@ -23,45 +21,47 @@ mod media_store;
 mod net;
 #[cfg(feature = "oidc")]
 mod oidc;
+mod openai;
 mod pdf_text;
 mod people;
-mod portable;
 mod principal;
+mod projections;
 mod readiness;
+mod request_guard;
 mod running_probes;
 mod stamps;
 mod state;
-mod surface;
 mod telemetry;
 mod turn_log;
+mod turn_manager;
 mod upstream_keys;
 mod user_agents;
 mod viewer;
 mod web;
 
-// A server: its state, its routes, the gate before them and the listener.
+// A server: its state, its routes, the request guard before them and the listener.
 pub use error::ApiError;
-pub use gate::{FirstKey, Gate};
 pub use net::{BIND_RETRY_FOR, BindError, BoundServer, HttpServer, ServeOutcome};
+pub use request_guard::{FirstKey, RequestGuard};
 pub use state::{AppState, PageAddress};
 pub use upstream_keys::UpstreamKeys;
 
 // Turns and the viewers of their logs.
-pub use hub::{DrainSummary, Hub, MERGE_AFTER, TurnSpec};
 pub use turn_log::{EventJson, call_rows, events as turn_events, message_from};
+pub use turn_manager::{COMPACT_AFTER, DrainSummary, TurnManager, TurnSpec};
 pub use viewer::{ResumeFrom, Viewer, ViewerItem, merge_deltas};
 
 // The API without a socket, for a program that has the store open itself.
 pub use in_process::{InProcessApi, InProcessResponse};
 
 // People, their keys and what they may do.
-pub use gate::{KeyInfo, KeyStore, NewApiKey};
 pub use people::{
     PeopleError, USAGE_LIMIT_MAX, UsageInfo, add as add_person, change as change_person,
     delete_data as delete_person_data, find as find_person, list as list_people,
     normalize_name as normalize_person_name, remove as remove_person,
 };
 pub use principal::{KeyScope, KeyScopes, LOCAL_USER, Principal};
+pub use request_guard::{KeyInfo, KeyStore, NewApiKey};
 
 // Traits of the library, implemented on the store: remembered approvals and large content.
 pub use approval_store::CatalogApprovals;
@@ -71,8 +71,8 @@ pub use media_store::CatalogMediaStore;
 pub use pdf_text::{PdfProgram, pdf_reader_main};
 
 // Conversations as files.
-pub use portable::csv::{csv_header as calls_csv_header, write_row as write_call_csv};
-pub use portable::{
+pub use export::csv::{csv_header as calls_csv_header, write_row as write_call_csv};
+pub use export::{
     IdMap, ImportFormat, ImportTarget, LineError, NoMediaLinks, PortableConversation, PortableTurn,
     embed_media, import_conversation, markdown as conversation_markdown, media_files, parse_conversation,
     read_jsonl, read_messages, write_jsonl,
@@ -95,7 +95,7 @@ pub use telemetry::{
 };
 
 // Frames for one viewer that are in no log, which a test compares with their schema.
-pub use surface::native::{
+pub use projections::native::{
     SnapshotKind, snapshot as write_snapshot_frame, store_unavailable as store_unavailable_event,
     waiting as write_waiting_frame,
 };
@@ -106,7 +106,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 /// All routes with their descriptions, without a state.
 fn documented_routes() -> OpenApiRouter<AppState> {
-    OpenApiRouter::new().merge(api::routes()).merge(compat::routes())
+    OpenApiRouter::new().merge(api::routes()).merge(openai::routes())
 }
 
 /// The description of all routes, OpenAPI 3.1.
@@ -119,7 +119,7 @@ pub fn openapi_document() -> serde_json::Value {
     api::openapi::document(openapi())
 }
 
-/// All routes: the native API and the compatible ones. They check no key: wrap them with [`Gate::wrap`]
+/// All routes: the native API and the compatible ones. They check no key: wrap them with [`RequestGuard::wrap`]
 /// before serving.
 pub fn router(state: AppState) -> axum::Router {
     let (router, _) = documented_routes().split_for_parts();
@@ -135,6 +135,6 @@ pub fn router(state: AppState) -> axum::Router {
     let bodies = DefaultBodyLimit::max(state.limits.body_bytes_max as usize);
     let router =
         router.fallback(error::route_not_found).method_not_allowed_fallback(error::method_not_allowed);
-    let commands = axum::middleware::from_fn_with_state(state.clone(), hub::forward_commands);
+    let commands = axum::middleware::from_fn_with_state(state.clone(), turn_manager::forward_commands);
     router.layer(commands).layer(bodies).with_state(state)
 }

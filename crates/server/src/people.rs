@@ -9,7 +9,7 @@ use throughline_store::{
     BlobFolder, Catalog, PageRequest, PersonChange, PersonRow, ResultPage, StoreError, UsageExceeded,
     UsageLimits, UsageReport,
 };
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use utoipa::ToSchema;
 
 /// The longest name of a person, in characters.
@@ -50,7 +50,7 @@ pub fn normalize_name(text: &str) -> Result<String, PeopleError> {
         && name.chars().count() <= PERSON_NAME_CHARS_MAX
         && name.chars().all(is_allowed)
         && name.chars().any(char::is_alphanumeric)
-        && visible::escape(&name) == name;
+        && display_escape::escape(&name) == name;
     if is_name { Ok(name) } else { Err(PeopleError::BadName) }
 }
 

@@ -102,7 +102,7 @@ pub enum SignInWay {
     Provider,
 }
 
-/// Authenticated user of a request, determined by the gate before any handler runs and stored in the request's
+/// Authenticated user of a request, determined by the request guard before any handler runs and stored in the request's
 /// extensions. A handler that takes one is unreachable without authentication; every query of the store receives its
 /// `user`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Principal {
     }
 
     /// Limit key: each key has its own limits, and without keys the user has them.
-    pub(crate) fn counted_as(&self) -> &str {
+    pub(crate) fn quota_key(&self) -> &str {
         self.key_id.as_deref().unwrap_or(&self.user)
     }
 

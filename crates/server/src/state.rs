@@ -1,13 +1,13 @@
 //! Shared state of all handlers.
 
 use crate::api::conversations::shares::SharedReads;
-use crate::compat::audio::RECORDINGS_READ_MAX;
-use crate::hub::Hub;
 use crate::media_store::CatalogMediaStore;
+use crate::openai::audio::RECORDINGS_READ_MAX;
 use crate::pdf_text::{PdfProgram, PdfTexts};
 use crate::readiness::ReadinessProbe;
 use crate::running_probes::RunningProbes;
 use crate::telemetry::{StoreMetricsFn, Telemetry};
+use crate::turn_manager::TurnManager;
 use crate::upstream_keys::UpstreamKeys;
 use http::{HeaderMap, HeaderName, Uri, header};
 use std::ops::Deref;
@@ -36,7 +36,7 @@ pub struct AppStateParts {
     /// The files of turns, as the media store of the library.
     pub media: CatalogMediaStore,
     /// The turns that are running.
-    pub hub: Hub,
+    pub turn_manager: TurnManager,
     /// The bounds of what one request, viewer or user may take.
     pub limits: ServerLimits,
     /// Default rendering of tools in chat completions.
@@ -79,7 +79,7 @@ impl AppState {
         merge_after: Option<Duration>,
     ) -> Self {
         let log = app.log().clone();
-        let hub = Hub::new(app.clone(), catalog.clone(), limits, merge_after);
+        let turn_manager = TurnManager::new(app.clone(), catalog.clone(), limits, merge_after);
         let media =
             CatalogMediaStore::new(catalog.clone(), blobs.clone(), limits.media_inline_bytes_max.into());
         let (render, telemetry, store_metrics, upstream_keys) =
@@ -91,7 +91,7 @@ impl AppState {
             catalog,
             blobs,
             media,
-            hub,
+            turn_manager,
             limits,
             render,
             listed_renders,
@@ -142,7 +142,7 @@ impl AppState {
     /// application's observer, which must be the same object.
     #[must_use]
     pub fn with_telemetry(&self, telemetry: Arc<Telemetry>, store_metrics: Option<StoreMetricsFn>) -> Self {
-        self.hub.set_telemetry(telemetry.clone());
+        self.turn_manager.set_telemetry(telemetry.clone());
         Self(Arc::new(AppStateParts { telemetry, store_metrics, ..(**self).clone() }))
     }
 }

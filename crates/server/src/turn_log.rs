@@ -145,7 +145,7 @@ pub fn call_rows(events: &[Event]) -> Vec<CallRow> {
     let (mut fold, mut rows) = (CallFold::default(), Vec::<CallRow>::new());
     let mut indices = HashMap::new();
     for event in events {
-        let Some(CallChange::Row(row)) = fold.absorb(event) else { continue };
+        let Some(CallChange::Row(row)) = fold.apply(event) else { continue };
         match indices.entry(row.tool_id.clone()) {
             Entry::Occupied(known) => rows[*known.get()] = *row,
             Entry::Vacant(new) => {
@@ -171,13 +171,13 @@ pub(crate) async fn fold_message(log: &dyn Log, turn: &TurnId) -> Result<(Assist
         for record in &records {
             // Readers ignore unknown events.
             if let Ok(event) = Event::from_json(&record.kind, &record.payload) {
-                message.absorb(&event);
+                message.apply(&event);
             }
         }
     }
 }
 
-/// True if the log has the last event of a turn, even if the hub does not know it yet.
+/// True if the log has the last event of a turn, even if the turn manager does not know it yet.
 pub(crate) async fn has_ended(log: &dyn Log, turn: &TurnId) -> bool {
     let Err(LogError::Ahead { last_seq, .. }) = log.read(turn.as_str(), u64::MAX, 1).await else {
         return false;

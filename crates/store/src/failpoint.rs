@@ -5,10 +5,10 @@
 //! - `THROUGHLINE_DIE_AT=durable:tool_start:3`: the process exits without any cleanup when it reaches this
 //!   point for the third time. Points are `appending:KIND` (a batch with an event of this kind is on its way
 //!   to the log), `durable:KIND` (the log has just acknowledged it), and the names in the driver.
-//! - `THROUGHLINE_STANDS_AT=durable:tool_input:2`: the thread that reaches this point blocks forever and
+//! - `THROUGHLINE_BLOCK_AT=durable:tool_input:2`: the thread that reaches this point blocks forever and
 //!   reports it on stderr, while other threads continue, until the test kills the process: a disk that hangs
 //!   before the machine dies.
-//! - `THROUGHLINE_LEAVES_OUT=log_first`: see [`SafetyRule`].
+//! - `THROUGHLINE_DISABLE_RULE=log_first`: see [`SafetyRule`].
 
 use crate::log::LogBatch;
 
@@ -113,7 +113,7 @@ mod enabled {
         let from = |variable, end| parse_point(&std::env::var(variable).ok()?, end);
         let found = || {
             from("THROUGHLINE_DIE_AT", CrashEnd::Dies)
-                .or_else(|| from("THROUGHLINE_STANDS_AT", CrashEnd::Stands))
+                .or_else(|| from("THROUGHLINE_BLOCK_AT", CrashEnd::Stands))
         };
         let Some(point) = POINT.get_or_init(found) else { return };
         if point.name == name && point.kind == kind && point.remaining.fetch_sub(1, Ordering::Relaxed) == 0 {
@@ -153,7 +153,7 @@ mod enabled {
 
     pub(crate) fn disabled_rule() -> Option<SafetyRule> {
         static RULE: OnceLock<Option<SafetyRule>> = OnceLock::new();
-        *RULE.get_or_init(|| match std::env::var("THROUGHLINE_LEAVES_OUT").ok()?.as_str() {
+        *RULE.get_or_init(|| match std::env::var("THROUGHLINE_DISABLE_RULE").ok()?.as_str() {
             "log_first" => Some(SafetyRule::LogFirst),
             "intent_first" => Some(SafetyRule::IntentFirst),
             _ => None,

@@ -2,8 +2,8 @@
 
 use crate::dialect::FakeDialect;
 use crate::http::ReceivedRequest;
+use crate::parsed_request::ParsedRequest;
 use crate::script::BodyBreak;
-use crate::seen::SeenRequest;
 use std::collections::VecDeque;
 
 /// Default number of exchanges in memory; older ones are dropped. A demo that runs for days must not grow.
@@ -17,7 +17,7 @@ pub struct HttpExchange {
     /// Request as received.
     pub request: ReceivedRequest,
     /// Request as parsed; `None` if it was refused or is not a model call.
-    pub seen: Option<SeenRequest>,
+    pub seen: Option<ParsedRequest>,
     /// The dialect, if it was a model call.
     pub dialect: Option<FakeDialect>,
     /// Reason of the refusal.

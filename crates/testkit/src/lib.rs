@@ -3,9 +3,9 @@
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! use throughline_testkit::{FakeDialect, ModelScript, SeenRequest, FakeUpstream};
+//! use throughline_testkit::{FakeDialect, ModelScript, ParsedRequest, FakeUpstream};
 //!
-//! let upstream = FakeUpstream::start(|_: &SeenRequest| ModelScript::new().say("Hello.")).await?;
+//! let upstream = FakeUpstream::start(|_: &ParsedRequest| ModelScript::new().say("Hello.")).await?;
 //! let url = format!("{}/chat/completions", upstream.base_url(FakeDialect::OpenaiChat));
 //! // ... send a request there; then see what was asked, and what a real provider would have refused:
 //! assert!(upstream.requests().is_empty() && upstream.violations().is_empty());
@@ -28,11 +28,11 @@ mod fake_voice;
 mod http;
 pub mod mock;
 pub mod model;
+pub mod parsed_request;
 mod quirk;
 pub mod response;
 pub mod rules;
 pub mod script;
-pub mod seen;
 pub mod server;
 pub mod sim;
 mod strict_json;
@@ -48,16 +48,16 @@ pub use exchange_log::{EXCHANGES_RETAINED_MAX, ExchangeEnd, HttpExchange, Reques
 pub use fake_voice::{FakeVoice, FakeVoiceHandle, HeardRequest, SpokenRequest};
 pub use http::ReceivedRequest;
 pub use model::{FakeModel, ScriptQueue};
+pub use parsed_request::ParsedRequest;
 pub use quirk::PlantedQuirk;
 pub use rules::{RuleCondition, ScenarioRule, ScenarioRules};
 pub use script::{
     BodyBreak, CallMove, CallProtocol, CallStyle, ErrorMove, HttpAnswer, ModelScript, ReplyPace,
     ScriptFinish, ScriptMove, SpeechMove, UpstreamVendor,
 };
-pub use seen::SeenRequest;
 pub use server::{
     CallIdRule, ContentRule, FakeUpstream, FakeUpstreamHandle, ForcedCallRule, ReasoningEchoRule, RoleRule,
-    UnsupportedWords, UpstreamHabits,
+    UnsupportedWords, UpstreamBehavior,
 };
 
 /// The examples of the page run like those of the documentation.

@@ -1,8 +1,8 @@
 //! The model behind a fake upstream.
 
+use crate::parsed_request::ParsedRequest;
 use crate::quirk::PlantedQuirk;
 use crate::script::ModelScript;
-use crate::seen::SeenRequest;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
@@ -11,19 +11,19 @@ use std::sync::{Mutex, PoisonError};
 /// `reply` must return immediately (silence is a move of the script) and may be called from several tasks.
 ///
 /// ```
-/// use throughline_testkit::{FakeModel, ModelScript, SeenRequest};
+/// use throughline_testkit::{FakeModel, ModelScript, ParsedRequest};
 ///
 /// struct Parrot;
 ///
 /// impl FakeModel for Parrot {
-///     fn reply(&self, seen: &SeenRequest) -> ModelScript {
+///     fn reply(&self, seen: &ParsedRequest) -> ModelScript {
 ///         ModelScript::new().say(seen.user_text())
 ///     }
 /// }
 /// ```
 pub trait FakeModel: Send + Sync + 'static {
     /// The script for this request, which has passed the dialect's checks.
-    fn reply(&self, seen: &SeenRequest) -> ModelScript;
+    fn reply(&self, seen: &ParsedRequest) -> ModelScript;
 
     /// Names for the list of models.
     fn names(&self) -> Vec<String> {
@@ -41,8 +41,8 @@ pub trait FakeModel: Send + Sync + 'static {
     }
 }
 
-impl<F: Fn(&SeenRequest) -> ModelScript + Send + Sync + 'static> FakeModel for F {
-    fn reply(&self, seen: &SeenRequest) -> ModelScript {
+impl<F: Fn(&ParsedRequest) -> ModelScript + Send + Sync + 'static> FakeModel for F {
+    fn reply(&self, seen: &ParsedRequest) -> ModelScript {
         self(seen)
     }
 }
@@ -66,7 +66,7 @@ impl ScriptQueue {
 }
 
 impl FakeModel for ScriptQueue {
-    fn reply(&self, _: &SeenRequest) -> ModelScript {
+    fn reply(&self, _: &ParsedRequest) -> ModelScript {
         let mut scripts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let next = if scripts.len() > 1 { scripts.pop_front() } else { scripts.front().cloned() };
         next.unwrap_or_default()

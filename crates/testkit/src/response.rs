@@ -4,12 +4,12 @@
 use crate::deltas::split_deltas;
 use crate::dialect::{self, ReplyEncoder, WholeReply, status_message};
 use crate::fake_ids::garbage;
+use crate::parsed_request::{ParsedRequest, ReplyDelivery};
 use crate::quirk::{self, PlantedQuirk};
 use crate::script::{
     BodyBreak, BodyCut, CallMove, ErrorMove, HttpAnswer, ModelScript, ReplyPace, ScriptFinish, ScriptMove,
     SpeechMove, TokenCounts,
 };
-use crate::seen::{ReplyDelivery, SeenRequest};
 use crate::voice;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -86,7 +86,7 @@ impl ScriptedResponse {
 /// model.
 pub(crate) fn render_with_quirks(
     quirks: &[PlantedQuirk],
-    seen: &SeenRequest,
+    seen: &ParsedRequest,
     reply: impl FnOnce() -> ModelScript,
 ) -> ScriptedResponse {
     if let Some(refusal) = quirk::refusal(quirks, seen) {
@@ -94,14 +94,14 @@ pub(crate) fn render_with_quirks(
     }
     let script = quirk::with_quirks(quirks, seen, reply());
     if quirks.contains(&PlantedQuirk::WholeBodyForStream) {
-        let whole = SeenRequest { delivery: ReplyDelivery::Whole, ..seen.clone() };
+        let whole = ParsedRequest { delivery: ReplyDelivery::Whole, ..seen.clone() };
         return render_response(&script, &whole);
     }
     quirk::rewrite(quirks, seen, render_response(&script, seen))
 }
 
 /// Writes a script as the answer to a request.
-pub fn render_response(script: &ModelScript, seen: &SeenRequest) -> ScriptedResponse {
+pub fn render_response(script: &ModelScript, seen: &ParsedRequest) -> ScriptedResponse {
     let as_text = script.calls.protocol(seen).map(|protocol| protocol.with_text_calls(script));
     let script = as_text.as_ref().unwrap_or(script);
     let mut response = if let (Some(vendor), false) = (script.refuse_tools, seen.tools.is_empty()) {
@@ -121,7 +121,7 @@ pub fn render_response(script: &ModelScript, seen: &SeenRequest) -> ScriptedResp
     response
 }
 
-fn http_response(http: &HttpAnswer, seen: &SeenRequest) -> ScriptedResponse {
+fn http_response(http: &HttpAnswer, seen: &ParsedRequest) -> ScriptedResponse {
     let (content_type, body) = match &http.body {
         Some(Value::String(text)) if text.trim_start().starts_with('<') => ("text/html", text.clone()),
         Some(Value::String(text)) => ("text/plain; charset=utf-8", text.clone()),
@@ -141,7 +141,7 @@ fn http_response(http: &HttpAnswer, seen: &SeenRequest) -> ScriptedResponse {
     answer
 }
 
-fn streamed_response(script: &ModelScript, seen: &SeenRequest) -> ScriptedResponse {
+fn streamed_response(script: &ModelScript, seen: &ParsedRequest) -> ScriptedResponse {
     let encoder = dialect::encoder(seen);
     let headers = vec![("content-type".into(), encoder.content_type().into())];
     let mut stage = ReplyBuilder {
@@ -329,7 +329,7 @@ impl ReplyBuilder {
 }
 
 /// A reply without streaming. Faults strike in the middle of the body, an error move becomes a 500.
-fn whole_response(script: &ModelScript, seen: &SeenRequest) -> ScriptedResponse {
+fn whole_response(script: &ModelScript, seen: &ParsedRequest) -> ScriptedResponse {
     let mut reply = WholeReply::default();
     let (mut finish, mut tokens, mut fault) = (None, 0, None);
     for next in &script.moves {
@@ -383,7 +383,7 @@ fn whole_response(script: &ModelScript, seen: &SeenRequest) -> ScriptedResponse 
 }
 
 /// About four bytes a token.
-fn estimated_tokens(seen: &SeenRequest) -> u64 {
+fn estimated_tokens(seen: &ParsedRequest) -> u64 {
     seen.body.to_string().len() as u64 / 4 + 1
 }
 

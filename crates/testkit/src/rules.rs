@@ -26,9 +26,9 @@
 //! ```
 
 use crate::model::FakeModel;
+use crate::parsed_request::{ParsedMessage, ParsedRequest, ParsedToolChoice};
 use crate::quirk::PlantedQuirk;
 use crate::script::{CallStyle, ErrorMove, HttpAnswer, ModelScript};
-use crate::seen::{SeenChoice, SeenMessage, SeenRequest};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -128,9 +128,9 @@ pub struct RuleCondition {
 
 impl RuleCondition {
     /// True if all conditions hold.
-    pub fn matches(&self, seen: &SeenRequest) -> bool {
+    pub fn matches(&self, seen: &ParsedRequest) -> bool {
         let newest = match seen.since_user().last() {
-            Some(SeenMessage::Results(results)) => results.as_slice(),
+            Some(ParsedMessage::Results(results)) => results.as_slice(),
             _ => &[],
         };
         let has = |text: &str, part: &str| text.to_lowercase().contains(&part.to_lowercase());
@@ -147,8 +147,8 @@ impl RuleCondition {
     }
 }
 
-fn must_call(seen: &SeenRequest) -> bool {
-    matches!(seen.tool_choice, SeenChoice::Required | SeenChoice::Named(_))
+fn must_call(seen: &ParsedRequest) -> bool {
+    matches!(seen.tool_choice, ParsedToolChoice::Required | ParsedToolChoice::Named(_))
 }
 
 /// True if a text matches a pattern in which `*` stands for any text.
@@ -213,7 +213,7 @@ impl ScenarioRules {
 }
 
 impl FakeModel for ScenarioRules {
-    fn reply(&self, seen: &SeenRequest) -> ModelScript {
+    fn reply(&self, seen: &ParsedRequest) -> ModelScript {
         let mut rules = self.rules.iter().enumerate();
         match rules.find(|(i, rule)| rule.when.matches(seen) && self.answer_counts.try_take(*i, rule.times)) {
             Some((_, rule)) => {

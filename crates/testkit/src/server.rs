@@ -7,10 +7,10 @@ use crate::dialect::{self, CREATED, FakeDialect, ModelRoute};
 use crate::exchange_log::{EXCHANGES_RETAINED_MAX, ExchangeLog};
 use crate::http::{self, FakeConnection, ReadError, ReceivedRequest};
 use crate::model::FakeModel;
+use crate::parsed_request::{ParsedRequest, ReplyDelivery};
 use crate::quirk::PlantedQuirk;
 use crate::response::{BodyFraming, ResponseStep, ScriptedResponse, render_with_quirks};
 use crate::script::BodyBreak;
-use crate::seen::{ReplyDelivery, SeenRequest};
 use crate::strict_json::RequestRefusal;
 use crate::text_mode;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
 
 /// Differences between this upstream and the provider that defines the dialect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct UpstreamHabits {
+pub struct UpstreamBehavior {
     /// Call ids that it accepts in Chat Completions.
     pub call_ids: CallIdRule,
     /// Rule for reasoning that goes back in Chat Completions.
@@ -66,13 +66,13 @@ pub struct UpstreamHabits {
     pub thinks_only_when_asked: bool,
 }
 
-impl UpstreamHabits {
+impl UpstreamBehavior {
     /// Behavior of the upstream with this name in Throughline's list; that of api.openai.com for others.
     ///
     /// ```
-    /// use throughline_testkit::{RoleRule, UpstreamHabits};
+    /// use throughline_testkit::{RoleRule, UpstreamBehavior};
     ///
-    /// assert_eq!(UpstreamHabits::of("mistral").roles, RoleRule::Mistral);
+    /// assert_eq!(UpstreamBehavior::of("mistral").roles, RoleRule::Mistral);
     /// ```
     pub fn of(name: &str) -> Self {
         let standard = Self::default();
@@ -201,7 +201,7 @@ pub enum ReasoningEchoRule {
 #[derive(Debug)]
 pub struct FakeUpstream {
     address: SocketAddr,
-    habits: UpstreamHabits,
+    behavior: UpstreamBehavior,
     exchanges_max: usize,
 }
 
@@ -216,12 +216,12 @@ impl FakeUpstream {
 
     /// To be started on this address.
     pub fn on_address(address: SocketAddr) -> Self {
-        Self { address, habits: UpstreamHabits::default(), exchanges_max: EXCHANGES_RETAINED_MAX }
+        Self { address, behavior: UpstreamBehavior::default(), exchanges_max: EXCHANGES_RETAINED_MAX }
     }
 
-    /// To be started on a free port with these habits.
-    pub fn with_habits(habits: UpstreamHabits) -> Self {
-        Self { habits, ..Self::on_address(SocketAddr::from(([127, 0, 0, 1], 0))) }
+    /// To be started on a free port with these behavior.
+    pub fn with_behavior(behavior: UpstreamBehavior) -> Self {
+        Self { behavior, ..Self::on_address(SocketAddr::from(([127, 0, 0, 1], 0))) }
     }
 
     /// Sets the number of exchanges to record, at least one; default [`EXCHANGES_RETAINED_MAX`].
@@ -238,10 +238,10 @@ impl FakeUpstream {
     pub async fn serve(self, model: impl FakeModel) -> io::Result<FakeUpstreamHandle> {
         let listener = TcpListener::bind(self.address).await?;
         let address = listener.local_addr()?;
-        let habits = PlantedQuirk::habits(model.quirks(), self.habits);
+        let behavior = PlantedQuirk::behavior(model.quirks(), self.behavior);
         let shared = Arc::new(UpstreamState {
             model: Box::new(model),
-            habits,
+            behavior,
             exchanges: Mutex::new(ExchangeLog::new(self.exchanges_max)),
             changes: watch::Sender::new(0),
             stop: CancellationToken::new(),
@@ -277,7 +277,7 @@ impl FakeUpstreamHandle {
     }
 
     /// Accepted model calls so far.
-    pub fn requests(&self) -> Vec<SeenRequest> {
+    pub fn requests(&self) -> Vec<ParsedRequest> {
         self.exchanges().into_iter().filter_map(|exchange| exchange.seen).collect()
     }
 
@@ -353,7 +353,7 @@ impl Drop for FakeUpstreamHandle {
 
 struct UpstreamState {
     model: Box<dyn FakeModel>,
-    habits: UpstreamHabits,
+    behavior: UpstreamBehavior,
     exchanges: Mutex<ExchangeLog>,
     changes: watch::Sender<u64>,
     stop: CancellationToken,
@@ -362,7 +362,7 @@ struct UpstreamState {
 
 impl std::fmt::Debug for UpstreamState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("UpstreamState").field("habits", &self.habits).finish_non_exhaustive()
+        f.debug_struct("UpstreamState").field("behavior", &self.behavior).finish_non_exhaustive()
     }
 }
 
@@ -397,7 +397,7 @@ impl UpstreamState {
         let checked = if !has_key {
             Err(no_key())
         } else if request.method == "POST" {
-            dialect::read(&route, request, number, &self.habits)
+            dialect::read(&route, request, number, &self.behavior)
         } else {
             Err(RequestRefusal::new(format!("Invalid method: {} {}", request.method, request.path))
                 .status(405))
@@ -424,7 +424,7 @@ impl UpstreamState {
     }
 
     /// The model's reply, with the quirks of this upstream.
-    fn reply(&self, seen: &SeenRequest) -> ScriptedResponse {
+    fn reply(&self, seen: &ParsedRequest) -> ScriptedResponse {
         let quirks = self.model.quirks();
         render_with_quirks(quirks, seen, || self.model.reply(seen))
     }

@@ -4,7 +4,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::seen::SeenImage;
+use crate::parsed_request::ParsedImage;
 
 /// Reason why a request was refused. `message` follows the provider's wording where that is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -194,13 +194,13 @@ impl<'a> RequestNode<'a> {
     }
 
     /// A picture given as an address or a `data:` address.
-    pub fn image_url(&self) -> RequestResult<SeenImage> {
+    pub fn image_url(&self) -> RequestResult<ParsedImage> {
         let url = self.text()?;
         let Some(data) = url.strip_prefix("data:") else {
             if !url.starts_with("https://") && !url.starts_with("http://") {
                 return Err(self.refuse("Expected a valid URL, but got a value with an invalid format."));
             }
-            return Ok(SeenImage { media_type: String::new(), bytes: Vec::new(), url: Some(url.into()) });
+            return Ok(ParsedImage { media_type: String::new(), bytes: Vec::new(), url: Some(url.into()) });
         };
         let broken = || self.refuse("Expected a base64-encoded data URL with an image MIME type.");
         let (media_type, data) = data.split_once(";base64,").ok_or_else(broken)?;
@@ -208,7 +208,7 @@ impl<'a> RequestNode<'a> {
             return Err(broken());
         }
         let bytes = STANDARD.decode(data).map_err(|_| broken())?;
-        Ok(SeenImage { media_type: media_type.into(), bytes, url: None })
+        Ok(ParsedImage { media_type: media_type.into(), bytes, url: None })
     }
 
     fn child(&self, key: &str, value: &'a Value) -> RequestNode<'a> {

@@ -39,7 +39,7 @@ mod upstream;
 
 pub use agent::prompt;
 pub use agent::{
-    Agent, AgentLimitsSection, AgentTools, CallStartMode, ConfirmationMode, ResultsAs, SourceTokens,
+    Agent, AgentLimitsSection, AgentTools, CallStartMode, ConfirmationMode, ResultRole, SourceTokens,
     SteeringMode, TextProtocolKind, ToolMode, ToolSelection, ToolStartMode,
 };
 pub use app::{
@@ -58,7 +58,7 @@ pub use error::Error;
 pub use inspect::views;
 pub use language::UserLanguage;
 pub use media::{MediaError, MediaOwner, MediaReader, MediaStore};
-pub use observe::{KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
+pub use observe::{ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
 pub use recording::redecode::{DecodeDifference, RecordedBytes, RedecodeOutcome, RedecodedReply, redecode};
 pub use turn::{
     AnswerError, AnswerSchema, CancelCallResult, ClientAnswerResult, CommandAck, Conversation, FirstCall,

@@ -6,7 +6,7 @@ use crate::toggles::{ToolToggle, ToolToggles};
 use crate::tool::AgentCallable;
 use std::fmt;
 use std::sync::Arc;
-use throughline_wire::text::TextProtocol;
+use throughline_wire::text_calls::TextProtocol;
 
 /// Form in which an agent's calls travel.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use crate::execute::{ToolExecutor, ToolInvocation};
 use crate::registry::ToolRegistry;
 use crate::toggles::ToolToggles;
 use throughline_engine::{OfferedTool, Policy, PolicyDecision, explain};
-use throughline_wire::text::{MarkupFinding, ParsedCall, TextProtocol, VcpProtocol};
+use throughline_wire::text_calls::{MarkupFinding, ParsedCall, TextProtocol, VcpProtocol};
 use throughline_wire::{
     Call, CallArguments, CallId, CallKind, CallOutcome, NotStarted, RawArguments, ToolDefinition, WireName,
 };

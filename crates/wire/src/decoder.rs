@@ -13,12 +13,12 @@ use crate::json::JsonRef;
 use crate::limits::DecodeLimits;
 use crate::profile::UpstreamProfile;
 use crate::step::{StepState, StepWriter, error_of, event_words_of, excerpt_of};
-use crate::text::CallFormat;
+use crate::text_calls::CallFormat;
 use crate::vocabulary::{ProblemKind, StepEvent, UpstreamError};
 use fast::FastPath;
 use std::borrow::Cow;
 
-/// Handling of `<think>…</think>` in the text: a separate stage that can split it off as thinking.
+/// Handling of `<think>…</think>` in the text: a separate payloads that can split it off as thinking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ThinkMode {
     /// Text stays verbatim.
@@ -62,7 +62,7 @@ pub struct DecodeOptions {
 /// ```
 pub struct StepDecoder {
     framing: ActiveFramer,
-    stage: PayloadDecoder,
+    payloads: PayloadDecoder,
     fast: FastPath,
     limits: DecodeLimits,
     renamer: Option<ArgumentRenamer>,
@@ -108,7 +108,7 @@ impl StepDecoder {
         Self {
             framing,
             fast: FastPath::new(decoder.ignored_members()),
-            stage: PayloadDecoder {
+            payloads: PayloadDecoder {
                 dialect: decoder,
                 state: StepState::new(dialect, options),
                 saw_payload: false,
@@ -142,22 +142,22 @@ impl StepDecoder {
     }
 
     fn push_bytes(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
-        if self.stage.over {
+        if self.payloads.over {
             return;
         }
         let room = self.limits.step_bytes_max.saturating_sub(self.bytes_read);
         let fits = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
         self.frame_bytes(&bytes[..fits], sink);
         self.bytes_read += fits as u64;
-        if fits < bytes.len() && !self.stage.over {
-            let mut step = StepWriter::new(&mut self.stage.state, sink);
+        if fits < bytes.len() && !self.payloads.over {
+            let mut step = StepWriter::new(&mut self.payloads.state, sink);
             step.problem(ProblemKind::LimitReached { limit: "step_bytes_max".to_owned() }, "");
             step.fail(UpstreamError {
                 message: format!("the reply is longer than {} bytes", self.limits.step_bytes_max),
                 kind: Some("step_bytes_max".to_owned()),
                 code: None,
             });
-            self.stage.end(sink);
+            self.payloads.end(sink);
         }
     }
 
@@ -167,17 +167,17 @@ impl StepDecoder {
     }
 
     fn decode_value(&mut self, value: &serde_json::Value, sink: &mut dyn FnMut(StepEvent<'_>)) {
-        if self.stage.over {
+        if self.payloads.over {
             return;
         }
         let text = value.to_string();
         self.bytes_read = self.bytes_read.saturating_add(text.len() as u64);
         if self.bytes_read > self.limits.step_bytes_max || text.len() > self.limits.event_bytes_max {
-            self.stage.too_large("event_bytes_max", sink);
-            return self.stage.end(sink);
+            self.payloads.too_large("event_bytes_max", sink);
+            return self.payloads.end(sink);
         }
-        self.stage.state.begin_frame();
-        self.stage.decode_payload("", &text, sink);
+        self.payloads.state.begin_frame();
+        self.payloads.decode_payload("", &text, sink);
     }
 
     /// The bytes have ended. Emits the rest and exactly one [`StepEvent::End`], unless `push` has done so already.
@@ -186,18 +186,18 @@ impl StepDecoder {
     }
 
     fn decode_rest(&mut self, sink: &mut dyn FnMut(StepEvent<'_>)) {
-        if self.stage.over {
+        if self.payloads.over {
             return;
         }
-        let stage = &mut self.stage;
-        stage.state.at = self.bytes_read;
+        let payloads = &mut self.payloads;
+        payloads.state.offset = self.bytes_read;
         match &mut self.framing {
             ActiveFramer::Undetected(_) => {}
             ActiveFramer::Sse(framer) => {
                 // An unterminated last event counts if its payload is whole JSON, else it is the cut (quirk S9).
                 if let Some(event) = framer.finish() {
-                    stage.state.at = event.offset;
-                    stage.finish_event(event.event, &event.data, sink);
+                    payloads.state.offset = event.offset;
+                    payloads.finish_event(event.event, &event.data, sink);
                 }
             }
             ActiveFramer::Lines(framer) => framer.finish(&mut |line| {
@@ -205,31 +205,31 @@ impl StepDecoder {
                     && let Ok(text) = std::str::from_utf8(text)
                     && JsonRef::parse(text).is_ok()
                 {
-                    stage.decode_payload("", text, sink);
+                    payloads.decode_payload("", text, sink);
                 }
             }),
             ActiveFramer::EventStream(framer) => {
-                framer.finish(&mut |item| stage.handle_frame_item(item, sink))
+                framer.finish(&mut |item| payloads.handle_frame_item(item, sink))
             }
             ActiveFramer::Array(_) => {}
-            ActiveFramer::Body(bytes) => stage.decode_body(bytes, sink),
+            ActiveFramer::Body(bytes) => payloads.decode_body(bytes, sink),
         }
-        if !self.stage.over {
-            if self.stage.state.finish_reason_ends() {
-                StepWriter::new(&mut self.stage.state, sink).complete();
+        if !self.payloads.over {
+            if self.payloads.state.finish_reason_ends() {
+                StepWriter::new(&mut self.payloads.state, sink).complete();
             }
-            self.stage.end(sink);
+            self.payloads.end(sink);
         }
     }
 
     /// The step is over: `End` has been emitted and further bytes are ignored.
     pub fn is_over(&self) -> bool {
-        self.stage.over
+        self.payloads.over
     }
 
     fn frame_bytes(&mut self, bytes: &[u8], sink: &mut dyn FnMut(StepEvent<'_>)) {
         let base = self.bytes_read;
-        let stage = &mut self.stage;
+        let payloads = &mut self.payloads;
         // A binary frame begins with a zero byte; plain replies and errors come as JSON or HTML (quirk E3).
         let is_text = matches!(bytes.first(), Some(b'{' | b'[' | b'<'));
         if base == 0 && is_text && matches!(self.framing, ActiveFramer::EventStream(_)) {
@@ -249,7 +249,7 @@ impl StepDecoder {
                     return;
                 };
                 let framing = match first {
-                    b'[' if stage.dialect.streams_json_array() => {
+                    b'[' if payloads.dialect.streams_json_array() => {
                         ActiveFramer::Array(JsonArrayFramer::new(&self.limits))
                     }
                     b'{' | b'[' | b'<' => ActiveFramer::Body(Vec::new()),
@@ -268,13 +268,13 @@ impl StepDecoder {
             }
             ActiveFramer::Sse(framer) => {
                 let mut rest = bytes;
-                while !rest.is_empty() && !stage.over {
+                while !rest.is_empty() && !payloads.over {
                     framer.skip_line_feed(&mut rest);
                     let begins_event = framer.is_between_events();
                     if begins_event {
                         // Offsets name the event's first byte, for any cut of the bytes.
-                        stage.state.at = base + (bytes.len() - rest.len()) as u64;
-                        let fast = self.fast.try_decode(rest, &mut stage.state, sink);
+                        payloads.state.offset = base + (bytes.len() - rest.len()) as u64;
+                        let fast = self.fast.try_decode(rest, &mut payloads.state, sink);
                         if fast > 0 {
                             framer.skip(fast);
                             rest = &rest[fast..];
@@ -283,57 +283,57 @@ impl StepDecoder {
                     }
                     let before = rest;
                     let Some(item) = framer.next(&mut rest) else { break };
-                    stage.state.begin_frame();
-                    stage.state.at = item.offset();
+                    payloads.state.begin_frame();
+                    payloads.state.offset = item.offset();
                     match item {
                         SseItem::Event(event) => {
-                            stage.report_invalid_utf8(&event.data, sink);
-                            stage.decode_payload(event.event, &event.data, sink);
-                            if begins_event && !stage.over {
+                            payloads.report_invalid_utf8(&event.data, sink);
+                            payloads.decode_payload(event.event, &event.data, sink);
+                            if begins_event && !payloads.over {
                                 let raw = &before[..before.len() - rest.len()];
-                                self.fast.learn(raw, &event.data, &stage.state);
+                                self.fast.learn(raw, &event.data, &payloads.state);
                             }
                         }
                         SseItem::Comment => {}
-                        SseItem::Unknown { name, value, .. } => stage.unknown_field(&name, &value, sink),
-                        SseItem::TooLarge { limit, .. } => stage.too_large(limit, sink),
+                        SseItem::Unknown { name, value, .. } => payloads.unknown_field(&name, &value, sink),
+                        SseItem::TooLarge { limit, .. } => payloads.too_large(limit, sink),
                     }
                 }
             }
             ActiveFramer::Lines(framer) => framer.push(bytes, &mut |line| match line {
-                _ if stage.over => {}
-                LineItem::Text { offset: at, text } => {
-                    stage.state.at = at;
-                    stage.state.begin_frame();
+                _ if payloads.over => {}
+                LineItem::Text { offset, text } => {
+                    payloads.state.offset = offset;
+                    payloads.state.begin_frame();
                     let text = String::from_utf8_lossy(text);
-                    stage.report_invalid_utf8(&text, sink);
-                    stage.decode_payload("", &text, sink);
+                    payloads.report_invalid_utf8(&text, sink);
+                    payloads.decode_payload("", &text, sink);
                 }
-                LineItem::TooLong => stage.too_large("line_bytes_max", sink),
+                LineItem::TooLong => payloads.too_large("line_bytes_max", sink),
             }),
             ActiveFramer::EventStream(framer) => framer.push(bytes, &mut |item| {
-                if !stage.over {
-                    stage.handle_frame_item(item, sink);
+                if !payloads.over {
+                    payloads.handle_frame_item(item, sink);
                 }
             }),
             ActiveFramer::Array(framer) => {
                 let dropped = framer.dropped();
                 framer.push(bytes, &mut |element| {
-                    if !stage.over {
+                    if !payloads.over {
                         let text = String::from_utf8_lossy(element);
-                        stage.report_invalid_utf8(&text, sink);
-                        stage.decode_payload("", &text, sink);
+                        payloads.report_invalid_utf8(&text, sink);
+                        payloads.decode_payload("", &text, sink);
                     }
                 });
-                if framer.dropped() > dropped && !stage.over {
-                    stage.too_large("event_bytes_max", sink);
+                if framer.dropped() > dropped && !payloads.over {
+                    payloads.too_large("event_bytes_max", sink);
                 }
             }
             ActiveFramer::Body(body) => {
                 if body.len() + bytes.len() > self.limits.event_bytes_max {
                     body.clear();
-                    stage.too_large("event_bytes_max", sink);
-                    stage.end(sink);
+                    payloads.too_large("event_bytes_max", sink);
+                    payloads.end(sink);
                 } else {
                     body.extend_from_slice(bytes);
                 }
@@ -476,7 +476,7 @@ impl PayloadDecoder {
                 Some(words) => step.last_words(words),
                 // The rest of the payload counts as well: a finish reason may be next to the error (quirk
                 // E1).
-                None => dialect.frame(&PayloadFrame { event, kind, json }, step),
+                None => dialect.decode_event(&PayloadFrame { event, kind, json }, step),
             }
             if let Some(error) = error {
                 step.fail(error);
@@ -492,7 +492,7 @@ impl PayloadDecoder {
         match item {
             EventStreamItem::Frame(frame) => {
                 self.saw_payload = true;
-                self.state.at = frame.offset;
+                self.state.offset = frame.offset;
                 let text = String::from_utf8_lossy(frame.payload);
                 let (kind, event) = if frame.is_exception() {
                     (FrameKind::Exception, frame.exception_type)
@@ -517,8 +517,8 @@ impl PayloadDecoder {
                     }
                 }
             }
-            EventStreamItem::Problem { kind, offset: at, message: what } => {
-                self.state.at = at;
+            EventStreamItem::Problem { kind, offset, message: what } => {
+                self.state.offset = offset;
                 let reached = match &kind {
                     ProblemKind::LimitReached { limit } => Some(limit.clone()),
                     _ => None,
@@ -580,7 +580,7 @@ impl PayloadDecoder {
                 step.fail(UpstreamError { message, ..UpstreamError::default() });
             }
             step.fail_by_last_words();
-            dialect.end(step);
+            dialect.finish(step);
             step.close();
         });
         self.over = true;

@@ -7,10 +7,10 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::disallowed_types))]
 
 pub mod dialect;
+pub mod display_escape;
 pub mod frame;
 pub mod json;
-pub mod text;
-pub mod visible;
+pub mod text_calls;
 
 mod assemble;
 mod decoder;

@@ -9,7 +9,7 @@ use crate::dialect::Dialect;
 use crate::json::{JsonRef, SurrogateCarry, decode_string};
 use crate::limits::DecodeLimits;
 use crate::profile::{LeakedCalls, UpstreamProfile};
-use crate::text::{CallFormat, ThinkPiece, ThinkSplitter, find_leaked, without_structured};
+use crate::text_calls::{CallFormat, ThinkPiece, ThinkSplitter, find_leaked, without_structured};
 use crate::vocabulary::{
     CallSlot, FinishReason, HostedTool, Media, ProblemKind, ProviderState, StepEvent, StepProblem, StreamEnd,
     UpstreamError, Usage,
@@ -30,8 +30,8 @@ pub(crate) struct StepState {
     limits: DecodeLimits,
     profile: UpstreamProfile,
     offered: Vec<String>,
-    pub(crate) first: ChoiceState,
-    others: BTreeMap<u32, ChoiceState>,
+    pub(crate) primary_choice: ChoiceState,
+    other_choices: BTreeMap<u32, ChoiceState>,
     usage: Option<Usage>,
     provider_state: Option<Value>,
     error: Option<UpstreamError>,
@@ -45,7 +45,7 @@ pub(crate) struct StepState {
     think: Option<ThinkSplitter>,
     visible: VisibleText,
     /// Offset of the frame being decoded, for problems.
-    pub(crate) at: u64,
+    pub(crate) offset: u64,
 }
 
 /// The visible text on its way to the caller.
@@ -117,14 +117,14 @@ impl StepState {
 
     pub(crate) fn new(dialect: Dialect, options: DecodeOptions) -> Self {
         let DecodeOptions { limits, profile, think, offered, calls, argument_names: _ } = options;
-        let first = ChoiceState::new(&limits, &profile, &offered);
+        let primary_choice = ChoiceState::new(&limits, &profile, &offered);
         Self {
             dialect,
             limits,
             profile,
             offered,
-            first,
-            others: BTreeMap::new(),
+            primary_choice,
+            other_choices: BTreeMap::new(),
             usage: None,
             provider_state: None,
             error: None,
@@ -141,7 +141,7 @@ impl StepState {
                 CallFormat::Native => VisibleText::Plain(String::new()),
                 CallFormat::Text(format) => VisibleText::Calls(Box::new(TextMode::new(format))),
             },
-            at: 0,
+            offset: 0,
         }
     }
 
@@ -161,7 +161,7 @@ impl StepState {
 
     /// The bytes have ended after a finish reason, and by its profile that is how this upstream ends.
     pub(crate) fn finish_reason_ends(&self) -> bool {
-        self.profile.finish_reason_ends && self.first.finish.is_some()
+        self.profile.finish_reason_ends && self.primary_choice.finish.is_some()
     }
 
     pub(crate) fn event_bytes_max(&self) -> usize {
@@ -204,9 +204,9 @@ impl<'s> StepWriter<'s> {
             self.state.note_effect();
             let state = &mut *self.state;
             let choices_max = state.limits.calls_per_step_max;
-            if state.others.len() < choices_max || state.others.contains_key(&index) {
+            if state.other_choices.len() < choices_max || state.other_choices.contains_key(&index) {
                 state
-                    .others
+                    .other_choices
                     .entry(index)
                     .or_insert_with(|| ChoiceState::new(&state.limits, &state.profile, &state.offered));
             }
@@ -313,7 +313,7 @@ impl<'s> StepWriter<'s> {
     }
 
     /// A tool that the provider ran.
-    pub(crate) fn hosted(&mut self, hosted: HostedTool) {
+    pub(crate) fn provider_tool(&mut self, hosted: HostedTool) {
         self.emit(StepEvent::Hosted(hosted));
     }
 
@@ -429,7 +429,7 @@ impl<'s> StepWriter<'s> {
         self.problem(ProblemKind::Restarted, excerpt);
         let state = &mut *self.state;
         if let VisibleText::Calls(mode) = &mut state.visible {
-            mode.restart(&mut state.first.calls, self.sink, state.at);
+            mode.restart(&mut state.primary_choice.calls, self.sink, state.offset);
         }
         self.with_calls(|calls, out, at| calls.void_all(out, at));
     }
@@ -518,13 +518,13 @@ impl<'s> StepWriter<'s> {
 
     /// Emits a problem.
     pub(crate) fn problem(&mut self, kind: ProblemKind, excerpt: &str) {
-        let problem = StepProblem { kind, at: self.state.at, excerpt: excerpt_of(excerpt), slot: None };
+        let problem = StepProblem { kind, at: self.state.offset, excerpt: excerpt_of(excerpt), slot: None };
         self.emit(StepEvent::Problem(problem));
     }
 
     /// Sets the state that must be sent back on the next call, in the dialect's own form. The last value counts; it is
     /// emitted once, before the end.
-    pub(crate) fn echo(&mut self, value: Value) {
+    pub(crate) fn provider_state(&mut self, value: Value) {
         self.state.note_effect();
         self.state.provider_state = Some(value);
     }
@@ -543,7 +543,7 @@ impl<'s> StepWriter<'s> {
             None if self.state.complete => StreamEnd::Complete,
             None => StreamEnd::Truncated,
         };
-        let others: Vec<u32> = self.state.others.keys().copied().collect();
+        let others: Vec<u32> = self.state.other_choices.keys().copied().collect();
         for index in others.into_iter().chain([0]) {
             self.choice = index;
             self.flush_surrogates();
@@ -584,10 +584,10 @@ impl<'s> StepWriter<'s> {
 
     fn choice_state(&mut self) -> &mut ChoiceState {
         match self.choice {
-            0 => &mut self.state.first,
-            index => match self.state.others.get_mut(&index) {
+            0 => &mut self.state.primary_choice,
+            index => match self.state.other_choices.get_mut(&index) {
                 Some(choice) => choice,
-                None => &mut self.state.first,
+                None => &mut self.state.primary_choice,
             },
         }
     }
@@ -598,17 +598,17 @@ impl<'s> StepWriter<'s> {
 
     fn with_calls<T>(&mut self, act: impl FnOnce(&mut CallAssembler, EventSink<'_>, u64) -> T) -> T {
         self.state.last_words = None;
-        let at = self.state.at;
+        let at = self.state.offset;
         let sink = &mut *self.sink;
-        match (self.choice, self.state.others.get_mut(&self.choice)) {
+        match (self.choice, self.state.other_choices.get_mut(&self.choice)) {
             (index, Some(choice)) if index != 0 => {
-                act(&mut choice.calls, &mut |event| wrap(index, event, sink), at)
+                act(&mut choice.calls, &mut |event| emit_for_choice(index, event, sink), at)
             }
             // Choices beyond the limit are read into the void.
             (index, None) if index != 0 => {
                 act(&mut CallAssembler::new(&self.state.limits, &self.state.profile, &[]), &mut |_| {}, at)
             }
-            _ => act(&mut self.state.first.calls, sink, at),
+            _ => act(&mut self.state.primary_choice.calls, sink, at),
         }
     }
 
@@ -624,7 +624,7 @@ impl<'s> StepWriter<'s> {
         }
         match self.choice {
             0 => (self.sink)(event),
-            index => wrap(index, event, self.sink),
+            index => emit_for_choice(index, event, self.sink),
         }
     }
 
@@ -666,11 +666,13 @@ impl<'s> StepWriter<'s> {
         if self.choice != 0 {
             return self.send(StepEvent::Text(text));
         }
-        let StepState { think, visible, first, at, .. } = &mut *self.state;
-        let (calls, sink) = (&mut first.calls, &mut *self.sink);
+        let StepState { think, visible, primary_choice, offset, .. } = &mut *self.state;
+        let (calls, sink) = (&mut primary_choice.calls, &mut *self.sink);
         match think {
-            Some(splitter) => splitter.push(&text, &mut |piece| send_piece(piece, visible, calls, sink, *at)),
-            None => visible.push(text, calls, sink, *at),
+            Some(splitter) => {
+                splitter.push(&text, &mut |piece| send_piece(piece, visible, calls, sink, *offset))
+            }
+            None => visible.push(text, calls, sink, *offset),
         }
     }
 
@@ -678,14 +680,14 @@ impl<'s> StepWriter<'s> {
     /// reported, or made calls where the profile says so. Returns true if any call of the step is in its
     /// text.
     fn finish_text_calls(&mut self, ending: ReplyEnding, end: &StreamEnd) -> bool {
-        let StepState { visible, first, profile, offered, at, .. } = &mut *self.state;
-        let (calls, sink) = (&mut first.calls, &mut *self.sink);
+        let StepState { visible, primary_choice, profile, offered, offset, .. } = &mut *self.state;
+        let (calls, sink) = (&mut primary_choice.calls, &mut *self.sink);
         let (plain_text, mut has_any) = match visible {
             VisibleText::Plain(plain_text) => (std::mem::take(plain_text), false),
             VisibleText::Calls(mode) => {
-                mode.finish(ending, calls, sink, *at);
+                mode.finish(ending, calls, sink, *offset);
                 let has_any = mode.has_calls();
-                (mode.check_against_parser(ending, calls, sink, *at), has_any)
+                (mode.check_against_parser(ending, calls, sink, *offset), has_any)
             }
         };
         let leaked = {
@@ -697,14 +699,14 @@ impl<'s> StepWriter<'s> {
                 LeakedCalls::Run if *end == StreamEnd::Complete => {
                     let id = call.id.as_deref().unwrap_or_default();
                     let head = CallHead { id, name: &call.name, ..CallHead::default() };
-                    let slot = calls.open(head, sink, *at);
-                    calls.append(slot, &call.arguments, sink, *at);
+                    let slot = calls.open(head, sink, *offset);
+                    calls.append(slot, &call.arguments, sink, *offset);
                     has_any = true;
                 }
                 _ => {
                     let kind = ProblemKind::LeakedCall { format: call.format.to_owned() };
                     let excerpt = excerpt_of(plain_text.get(call.span).unwrap_or_default());
-                    sink(StepEvent::Problem(StepProblem { kind, at: *at, excerpt, slot: None }));
+                    sink(StepEvent::Problem(StepProblem { kind, at: *offset, excerpt, slot: None }));
                 }
             }
         }
@@ -718,10 +720,10 @@ impl<'s> StepWriter<'s> {
         if let Some(text) = text {
             self.text_str(text.to_string().into());
         }
-        let StepState { think, visible, first, at, .. } = &mut *self.state;
+        let StepState { think, visible, primary_choice, offset, .. } = &mut *self.state;
         if let (0, Some(splitter)) = (self.choice, think) {
-            let (calls, sink) = (&mut first.calls, &mut *self.sink);
-            splitter.finish(&mut |piece| send_piece(piece, visible, calls, sink, *at));
+            let (calls, sink) = (&mut primary_choice.calls, &mut *self.sink);
+            splitter.finish(&mut |piece| send_piece(piece, visible, calls, sink, *offset));
         }
         if let Some(text) = thinking {
             self.emit(StepEvent::Thinking(text.to_string().into()));
@@ -732,7 +734,7 @@ impl<'s> StepWriter<'s> {
     }
 }
 
-fn wrap(index: u32, event: StepEvent<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
+fn emit_for_choice(index: u32, event: StepEvent<'_>, sink: &mut dyn FnMut(StepEvent<'_>)) {
     sink(StepEvent::Choice { index, event: Box::new(event) });
 }
 

@@ -45,7 +45,7 @@ describe("what the engine says", () => {
   const failures = between(wording, "// --- failures ---", "// --- notices ---");
   const notices = between(wording, "// --- notices ---", "// --- questions ---");
   const findings = between(
-    source("wire/src/text/protocol.rs"),
+    source("wire/src/text_calls/protocol.rs"),
     "fn sentence(self)",
     "/// Bytes of a refused block",
   );
@@ -89,7 +89,7 @@ describe("what recorded turns say", () => {
 
 describe("what the API refuses", () => {
   /** Rooms that the page never enters: OpenAI clients, WebSockets, conversations as files. */
-  const ELSEWHERE = /^(compat|surface|portable|api\/ws|api\/conversations\/transfer)/;
+  const ELSEWHERE = /^(openai|projections|export|api\/ws|api\/conversations\/transfer)/;
   /** What a program has done wrong, and not whoever uses the page. */
   const OF_PROGRAMS = new Set([
     "bad_form",

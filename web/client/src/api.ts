@@ -11362,7 +11362,7 @@ export interface operations {
                 after?: number;
                 /** @description `snapshot`: begin with the message as it is now. */
                 from?: "snapshot";
-                /** @description A key for one use, in place of a header: `POST /v1/tickets`. The gate has looked at it already. */
+                /** @description A key for one use, in place of a header: `POST /v1/tickets`. The request guard has looked at it already. */
                 ticket?: string;
             };
             header?: {

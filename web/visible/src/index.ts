@@ -1,4 +1,4 @@
-// Text for people, in which nothing is invisible: as `crates/wire/src/visible.rs`, by the same vectors.
+// Text for people, in which nothing is invisible: as `crates/wire/src/display_escape.rs`, by the same vectors.
 
 /** Control characters and whatever else is not seen or changes where other characters are seen. */
 const HIDDEN =

@@ -34,7 +34,7 @@ const STAYS: [AllowedName; 3] = [
             "crates/server/src/api/conversations/shares.rs",
             "crates/server/src/api/files.rs",
             "crates/server/src/api/turns.rs",
-            "crates/server/src/chat_questions.rs",
+            "crates/server/src/chat_approvals.rs",
             "crates/server/src/viewer/mod.rs",
         ],
         reason: "410 Gone of HTTP",

@@ -30,7 +30,7 @@ pub(crate) struct Failure {
 /// A test that failed and then passed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Flake {
-    /// The program and the test: `server::it gate::revoked_key_ends_the_stream`.
+    /// The program and the test: `server::it request_guard::revoked_key_ends_the_stream`.
     pub(crate) test: String,
     /// The attempt that passed, and its time.
     pub(crate) outcome: String,

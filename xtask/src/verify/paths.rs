@@ -7,7 +7,7 @@ use anyhow::{Context, Result};
 use std::path::Path;
 
 const PAGE: &str = "docs/paths.md";
-/// Builds nothing, and is run by `crates/cli/tests/it/self_hoster.rs`.
+/// Builds nothing, and is run by `crates/cli/tests/it/self_hosting_path.rs`.
 const RUN_BY_A_TEST: &str = "self-hoster";
 
 /// Runs every script of the page but that one.

@@ -9,7 +9,7 @@ use crate::terminal::text::{StyledLine, TextColor, TextStyle, width};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use throughline::{ApprovalDecision, ApprovalResponse, ApprovalScope, RememberRequest, ToolAnswer};
 use throughline_engine::{ApprovalId, ArgumentConstraints};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Lines of an editor for arguments; longer ones scroll in it.
 const EDITOR_ROWS: usize = 12;
@@ -369,18 +369,20 @@ impl QuestionDialog {
             }
             (DialogStage::Filling | DialogStage::Complete, QuestionInput::Fields(form)) => {
                 for (title, value) in self.answers.answered_rows(form, words) {
-                    let mut line = StyledLine::new(&format!("{}: ", visible::escape(&title)), TextStyle::DIM);
-                    line.push(&visible::escape(&value), TextStyle::PLAIN);
+                    let mut line =
+                        StyledLine::new(&format!("{}: ", display_escape::escape(&title)), TextStyle::DIM);
+                    line.push(&display_escape::escape(&value), TextStyle::PLAIN);
                     lines.extend(line.wrapped(columns));
                 }
                 if let Some(field) = self.answers.next_field(form) {
                     if !field.about.is_empty() {
                         lines.extend(
-                            StyledLine::new(&visible::escape(&field.about), TextStyle::DIM).wrapped(columns),
+                            StyledLine::new(&display_escape::escape(&field.about), TextStyle::DIM)
+                                .wrapped(columns),
                         );
                     }
                     let hint = field.hint(words);
-                    let prompt = format!("{}: ", visible::escape(&field.title));
+                    let prompt = format!("{}: ", display_escape::escape(&field.title));
                     cursor = self.editor_lines(&prompt, &hint, columns, &mut lines);
                     lines.extend(self.fault_lines(columns));
                     lines.extend(StyledLine::new(words.form_keys(), TextStyle::DIM).wrapped(columns));

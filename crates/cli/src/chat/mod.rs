@@ -114,7 +114,7 @@ impl ChatSession {
         if self.answer.turn_id != event.turn_id {
             self.answer = AssistantMessage::default();
         }
-        self.answer.absorb(event);
+        self.answer.apply(event);
     }
 
     async fn send(&mut self, message: &str) -> Result<OngoingTurn, CliFailure> {

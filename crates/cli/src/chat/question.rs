@@ -7,7 +7,7 @@ use crate::terminal::text::{StyledLine, TextColor, TextStyle};
 use serde_json::Value;
 use throughline_engine::ApprovalId;
 use throughline_wire::CallId;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// A question that waits for an answer.
 #[derive(Clone, Debug, PartialEq)]
@@ -103,14 +103,14 @@ impl PendingQuestion {
     fn about(&self, now: i64, words: UiText) -> StyledLine {
         let mut parts = Vec::new();
         if !self.source.is_empty() {
-            parts.push(format!("{} {}", words.source(), visible::escape(&self.source)));
+            parts.push(format!("{} {}", words.source(), display_escape::escape(&self.source)));
         }
         if let QuestionInput::Approval { .. } = self.input {
             if !self.effect.is_empty() {
                 parts.push(format!("{}: {}", words.effect(), self.effect));
             }
             if !self.rule.is_empty() {
-                parts.push(format!("{}: {}", words.rule(), visible::escape(&self.rule)));
+                parts.push(format!("{}: {}", words.rule(), display_escape::escape(&self.rule)));
             }
         }
         if let Some(expires_at) = self.expires_at {
@@ -136,7 +136,7 @@ fn duration_left(ms: i64) -> String {
 }
 
 fn text_lines(text: &str, style: TextStyle) -> Vec<StyledLine> {
-    visible::escape_exact(text).split('\n').map(|line| StyledLine::new(line, style)).collect()
+    display_escape::escape_exact(text).split('\n').map(|line| StyledLine::new(line, style)).collect()
 }
 
 /// JSON to be edited: indented, hidden characters as escapes, so that what is seen is what is there.
@@ -145,7 +145,7 @@ pub(crate) fn editable(arguments: &str) -> String {
         .ok()
         .and_then(|value| serde_json::to_string_pretty(&value).ok())
         .unwrap_or_else(|| arguments.to_owned());
-    visible::escape_exact(&pretty).into_owned()
+    display_escape::escape_exact(&pretty).into_owned()
 }
 
 /// Arguments that a person wrote.

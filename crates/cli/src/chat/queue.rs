@@ -35,7 +35,7 @@ impl MessageQueue {
             return Err(text);
         }
         self.count += 1;
-        let queued = QueuedText { id: UserMessageId::new(format!("said_{}", self.count)), text, when };
+        let queued = QueuedText { id: UserMessageId::new(format!("msg_{}", self.count)), text, when };
         self.waiting.push_back(queued.clone());
         Ok(queued)
     }

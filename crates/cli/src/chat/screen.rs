@@ -582,13 +582,13 @@ mod tests {
         screen.begin_turn("one", 60, 1_000);
         typed(&mut screen, "two\n");
         let retracted = screen.key(up);
-        assert_eq!(retracted, ScreenAction::RetractMessage("said_1".into()));
+        assert_eq!(retracted, ScreenAction::RetractMessage("msg_1".into()));
         let again = typed(&mut screen, "!\n");
         assert!(matches!(&again, ScreenAction::QueueMessage(queued) if queued.text == "two!"), "{again:?}");
         event(
             &mut screen,
             1,
-            r#"{"type":"user_message","block":0,"id":"said_2","input":[{"type":"text","text":"two!"}]}"#,
+            r#"{"type":"user_message","block":0,"id":"msg_2","input":[{"type":"text","text":"two!"}]}"#,
         );
         let frame = screen.frame(1_000, 60, 24);
         assert_eq!(lines(&frame.settled).last().map(String::as_str), Some("› two!"));

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use throughline::config::{CustomEndpoint, StoredUpstream, parse_pasted_key};
 use throughline::{KeyOrigin, ProbeFailure, Secret, Upstream, providers};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Time limit for an upstream to list its models.
 const LIST_TIMEOUT: Duration = Duration::from_secs(15);
@@ -79,7 +79,7 @@ fn forget_key(name: &str, words: UiText) -> CommandResult {
 
 /// Prints a line of progress to standard error. Text of upstreams may contain control characters.
 fn print_status(line: &str) {
-    errln!("{}", visible::escape(line));
+    errln!("{}", display_escape::escape(line));
 }
 
 /// The upstream that is to be connected, as it is now.

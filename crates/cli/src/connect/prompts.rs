@@ -8,7 +8,7 @@ use crossterm::event::{Event, KeyCode, KeyEventKind, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use std::io::{self, BufRead, Write};
 use throughline::providers::{self, KnownProvider};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Prints the built-in providers by number, with those that can be used immediately.
 pub(crate) fn print_known(ready: &ReadyUpstreams, words: UiText) {
@@ -17,7 +17,7 @@ pub(crate) fn print_known(ready: &ReadyUpstreams, words: UiText) {
     let title_width = all.iter().map(|row| row.title.len()).max().unwrap_or_default();
     for (at, row) in all.iter().enumerate() {
         let KnownProvider { name, title, .. } = row;
-        let state = visible::escape(&ready.state(row, words)).into_owned();
+        let state = display_escape::escape(&ready.state(row, words)).into_owned();
         let line = format!("{:>3}  {name:<name_width$}  {title:<title_width$}  {state}", at + 1);
         errln!("{}", line.trim_end());
     }

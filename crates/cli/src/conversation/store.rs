@@ -9,9 +9,9 @@ use crate::serve::store::ServerStorage;
 use crate::setup::{self, AppContext};
 use std::sync::Arc;
 use std::time::Duration;
-use throughline::config::{AppSettings, OnOff};
-use throughline::{ApprovalMode, KeepRaw};
-use throughline_server::{AppState, CatalogMediaStore, Hub, InProcessApi, LOCAL_USER, Redaction};
+use throughline::ApprovalMode;
+use throughline::config::AppSettings;
+use throughline_server::{AppState, CatalogMediaStore, InProcessApi, LOCAL_USER, Redaction, TurnManager};
 
 /// Time limit for writing the end of the last turn when the command leaves.
 const CLOSE_MAX: Duration = Duration::from_secs(2);
@@ -19,7 +19,7 @@ const CLOSE_MAX: Duration = Duration::from_secs(2);
 /// An application whose turns are stored in the open store.
 pub(crate) struct StoredConversations {
     storage: Arc<ServerStorage>,
-    hub: Hub,
+    turn_manager: TurnManager,
     api: ConversationApi,
     monitoring: RunningMonitoring,
 }
@@ -37,7 +37,7 @@ impl StoredConversations {
         redaction.add(setup::given_key(model_args));
         let monitoring = Monitoring::new(redaction)?;
         let limits = settings.server.limits;
-        let keep_raw = if settings.store.keep_raw == OnOff::On { KeepRaw::Yes } else { KeepRaw::No };
+        let keep_raw = settings.store.keep_raw;
         let blobs = storage.blobs(limits.upload_bytes_max).await?;
         let inline_max = u64::from(limits.media_inline_bytes_max);
         let media = Arc::new(CatalogMediaStore::new(storage.catalog(), blobs.clone(), inline_max));
@@ -50,10 +50,10 @@ impl StoredConversations {
         let state = AppState::new(context.app.clone(), storage.catalog(), blobs, limits);
         let state = monitoring.attach(&state, &storage);
         // Turns of other conversations wait for a process that continues those.
-        state.hub.skip_resume();
-        let hub = state.hub.clone();
+        state.turn_manager.skip_resume();
+        let turn_manager = state.turn_manager.clone();
         let api = ConversationApi::InProcess(InProcessApi::new(state, LOCAL_USER));
-        Ok((Self { storage, hub, api, monitoring }, context))
+        Ok((Self { storage, turn_manager, api, monitoring }, context))
     }
 
     /// The store, for another application over it.
@@ -67,13 +67,13 @@ impl StoredConversations {
 
     /// Resumes an interrupted turn of the conversation. False if there is none.
     pub(crate) async fn resume(&self, conversation: &str) -> Result<bool, CliFailure> {
-        let resumed = self.hub.resume_conversation(conversation).await;
+        let resumed = self.turn_manager.resume_conversation(conversation).await;
         resumed.map(|resumed| resumed.turns > 0).map_err(|error| messages::no_store(&error))
     }
 
     /// Writes what is left of the turns that have ended, and stops the application. The store stays open.
     pub(crate) async fn close_app(self, context: &AppContext) -> Arc<ServerStorage> {
-        self.hub.drain(CLOSE_MAX).await;
+        self.turn_manager.drain(CLOSE_MAX).await;
         context.app.stop_sources().await;
         self.monitoring.finish().await;
         self.storage

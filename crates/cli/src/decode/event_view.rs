@@ -67,8 +67,8 @@ pub(crate) enum EventView<'a> {
     Hosted {
         hosted: &'a HostedTool,
     },
-    /// Opaque data to send back can be long and only matters to the upstream: the view has its size alone.
-    Opaque {
+    /// State to send back can be long and only matters to the upstream: the view has its size alone.
+    ProviderState {
         dialect: &'static str,
         size: usize,
     },
@@ -130,9 +130,10 @@ impl<'a> From<&'a StepEvent<'a>> for EventView<'a> {
                 EventView::CallBroken { slot: *slot, why, raw: &raw.0 }
             }
             StepEvent::Hosted(hosted) => EventView::Hosted { hosted },
-            StepEvent::ProviderState(state) => {
-                EventView::Opaque { dialect: state.dialect.name(), size: state.value.to_string().len() }
-            }
+            StepEvent::ProviderState(state) => EventView::ProviderState {
+                dialect: state.dialect.name(),
+                size: state.value.to_string().len(),
+            },
             StepEvent::Usage(usage) => EventView::Usage { usage: *usage },
             StepEvent::Finish { reason, raw } => EventView::Finish { reason: *reason, raw: raw.as_deref() },
             StepEvent::End(end) => {

@@ -4,7 +4,7 @@ use crate::messages::UiText;
 use crate::terminal::text::width;
 use serde::Serialize;
 use serde_json::{Value, json};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Subject of a finding; findings are listed in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -123,7 +123,7 @@ impl DoctorFinding {
             DoctorState::Wrong => '✘',
         };
         // Texts of servers and files may contain characters that hide others.
-        let (name, detail) = (visible::escape(&self.name), visible::escape(&self.detail));
+        let (name, detail) = (display_escape::escape(&self.name), display_escape::escape(&self.detail));
         let padding = " ".repeat(columns.saturating_sub(width(&name)));
         let mut lines = detail.lines();
         text.push_str(&format!("  {mark} {name}{padding}  {}\n", lines.next().unwrap_or_default()));
@@ -131,7 +131,7 @@ impl DoctorFinding {
             text.push_str(&format!("      {line}\n"));
         }
         if let Some(remedy) = &self.remedy {
-            text.push_str(&format!("      → {}\n", visible::escape(remedy)));
+            text.push_str(&format!("      → {}\n", display_escape::escape(remedy)));
         }
     }
 }

@@ -26,11 +26,12 @@ use server_note::ServerNote;
 use std::sync::Arc;
 use std::time::Duration;
 use store::ServerStorage;
-use throughline::config::{AppSettings, AuthMode, OnOff, STORED_UPSTREAMS_FILE, StoredUpstreamsFile};
-use throughline::{ApprovalMode, KeepRaw};
+use throughline::ApprovalMode;
+use throughline::config::{AppSettings, AuthMode, STORED_UPSTREAMS_FILE, StoredUpstreamsFile};
 use throughline_server::{
-    AppState, CatalogApprovals, CatalogMediaStore, FirstKey, Gate, HttpServer, LogFormat, MERGE_AFTER,
-    PageAddress, PdfProgram, Redaction, ServeOutcome, StoreMaintenance, UpstreamKeys, install_logs, router,
+    AppState, COMPACT_AFTER, CatalogApprovals, CatalogMediaStore, FirstKey, HttpServer, LogFormat,
+    PageAddress, PdfProgram, Redaction, RequestGuard, ServeOutcome, StoreMaintenance, UpstreamKeys,
+    install_logs, router,
 };
 use throughline_tools::process::is_root;
 use tokio_util::task::AbortOnDropHandle;
@@ -61,7 +62,6 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     let agents = agent_lines(&settings);
     let approval_stores = Arc::new(CatalogApprovals::new(storage.catalog()));
     let (log, observer) = (storage.log(), monitoring.observer());
-    let keep_raw = if stored.keep_raw == OnOff::On { KeepRaw::Yes } else { KeepRaw::No };
     let inline_max = u64::from(server.limits.media_inline_bytes_max);
     let media = Arc::new(CatalogMediaStore::new(storage.catalog(), blobs.clone(), inline_max));
     if is_root() && settings.tools.run_as.is_none() {
@@ -79,7 +79,7 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
             .approval(ApprovalMode::Ask)
             .observer(observer)
             .approval_stores(approval_stores)
-            .keep_raw(keep_raw)
+            .keep_raw(stored.keep_raw)
             .media(media);
         #[cfg(feature = "bench")]
         let (builder, log) = (builder.tools(bench::tools()), bench::log(log));
@@ -94,7 +94,7 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
         retention: stored.retention_days.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60)),
         now: || jiff::Timestamp::now().as_millisecond(),
     };
-    let merge_after = (stored.merge == OnOff::On).then_some(MERGE_AFTER);
+    let merge_after = stored.merge.then_some(COMPACT_AFTER);
     let state =
         AppState::with_merge_after(context.app.clone(), storage.catalog(), blobs, server.limits, merge_after)
             .with_render(server.render)
@@ -114,15 +114,17 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     };
     // Clients may connect already, and wait until every turn that was running runs again.
     let resumed = state
-        .hub
+        .turn_manager
         .resume_open()
         .await
         .map_err(|error| messages::output_failed(&std::io::Error::other(error)))?;
-    let gate = Gate::new(&server, Arc::new(storage.catalog()));
+    let request_guard = RequestGuard::new(&server, Arc::new(storage.catalog()));
     let key_file = storage.folder.join(data_dir::ADMIN_TOKEN_FILE);
     let first = match server.auth {
         AuthMode::Off => FirstKey::Exists,
-        AuthMode::Keys => gate.first_key(&key_file).await.map_err(|error| messages::no_first_key(&error))?,
+        AuthMode::Keys => {
+            request_guard.first_key(&key_file).await.map_err(|error| messages::no_first_key(&error))?
+        }
     };
     // The key of the first start is in a file that commands on this machine read, and nowhere else.
     match &first {
@@ -138,7 +140,7 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
         crate::interrupt::stop_signals_in(terminal).map_err(|error| messages::no_signals(&error))?;
     let sign_in = match server.auth {
         AuthMode::Off => None,
-        AuthMode::Keys => Some(gate.sign_in_link().map_err(|error| messages::no_first_key(&error))?),
+        AuthMode::Keys => Some(request_guard.sign_in_link().map_err(|error| messages::no_first_key(&error))?),
     };
     let greeting = ServeGreeting {
         url: &note.url,
@@ -156,9 +158,9 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
     };
     crate::output::text(&words.serve_greeting(&greeting)).map_err(|error| messages::output_failed(&error))?;
     let _maintenance_task = AbortOnDropHandle::new(tokio::spawn(maintenance.run()));
-    let watched_gate = gate.clone();
+    let watched_guard = request_guard.clone();
     let _key_watch =
-        AbortOnDropHandle::new(tokio::spawn(async move { watched_gate.watch_live_keys().await }));
+        AbortOnDropHandle::new(tokio::spawn(async move { watched_guard.watch_live_keys().await }));
     let rules = context.app.clone();
     let _rules = AbortOnDropHandle::new(tokio::spawn(async move { reload::warn_of_rules(&rules).await }));
     let reloading = reload::watch(
@@ -166,18 +168,19 @@ pub(crate) async fn run(args: &ServeArgs) -> CommandResult {
         args.clone(),
         terminal,
         context.app.clone(),
-        gate.clone(),
+        request_guard.clone(),
         redaction,
         (server.clone(), stored),
     );
     let _reloading = AbortOnDropHandle::new(tokio::spawn(reloading));
-    let _peers = AbortOnDropHandle::new(tokio::spawn(state.hub.clone().serve_peers(router(state.clone()))));
-    let (hub, time) = (state.hub.clone(), Duration::from_millis(server.drain_ms));
+    let _peers =
+        AbortOnDropHandle::new(tokio::spawn(state.turn_manager.clone().serve_peers(router(state.clone()))));
+    let (turn_manager, time) = (state.turn_manager.clone(), Duration::from_millis(server.drain_ms));
     let drain = async move {
-        errln!("{}", words.draining(hub.turns_running(), time.as_secs()));
-        hub.drain(time).await;
+        errln!("{}", words.draining(turn_manager.turns_running(), time.as_secs()));
+        turn_manager.drain(time).await;
     };
-    let outcome = server_socket.serve(gate.wrap(router(state)), stop_signals, drain).await;
+    let outcome = server_socket.serve(request_guard.wrap(router(state)), stop_signals, drain).await;
     context.app.stop_sources().await;
     monitoring.finish().await;
     storage.store.close().await;

@@ -93,7 +93,7 @@ impl RunningMonitoring {
             }
         });
         if let Some(history) = self.monitoring.telemetry.history() {
-            state.hub.set_call_history(history.clone());
+            state.turn_manager.set_call_history(history.clone());
         }
         state.with_telemetry(self.monitoring.telemetry.clone(), Some(metrics))
     }

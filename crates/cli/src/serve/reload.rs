@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 use throughline::Throughline;
 use throughline::config::{AppSettings, ServerSettings, StoreSettings};
-use throughline_server::{Gate, Redaction};
+use throughline_server::{Redaction, RequestGuard};
 use tokio::sync::mpsc;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,7 +35,7 @@ pub(crate) async fn watch(
     args: ServeArgs,
     terminal: ControllingTerminal,
     app: Throughline,
-    gate: Gate,
+    request_guard: RequestGuard,
     redaction: Arc<Redaction>,
     mut running: (ServerSettings, StoreSettings),
 ) {
@@ -56,7 +56,7 @@ pub(crate) async fn watch(
             Ok(settings) => {
                 // Before any use that could log them. Secrets of the previous configuration stay redacted.
                 redaction.add(settings.secret_values(&setup::surroundings(&args.choice)));
-                apply_settings(settings, &app, &gate, &mut running).await
+                apply_settings(settings, &app, &request_guard, &mut running).await
             }
             Err(failure) => {
                 tracing::error!("the new configuration is invalid, the previous one stays in use\n{failure}")
@@ -68,7 +68,7 @@ pub(crate) async fn watch(
 async fn apply_settings(
     settings: AppSettings,
     app: &Throughline,
-    gate: &Gate,
+    request_guard: &RequestGuard,
     running: &mut (ServerSettings, StoreSettings),
 ) {
     let (server, store) = (settings.server.clone(), settings.store.clone());
@@ -80,7 +80,7 @@ async fn apply_settings(
             );
         }
     };
-    gate.reload(&server);
+    request_guard.reload(&server);
     let mut after_restart: Vec<&str> = reloaded.restart_required.clone();
     after_restart.extend(needs_restart(&running.0, &server));
     if running.1 != store {

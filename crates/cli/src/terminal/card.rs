@@ -2,7 +2,7 @@
 
 use super::text::{StyledLine, TextColor, TextStyle};
 use throughline_engine::CallStatus;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Time one picture of the spinner stays, in milliseconds.
 const SPINNER_MS: i64 = 80;
@@ -220,7 +220,7 @@ fn details(text: &str, style: TextStyle, columns: usize) -> Vec<StyledLine> {
 
 /// Line breaks and runs of space as single spaces; hidden characters spelled out.
 fn one_line(text: &str) -> String {
-    visible::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
+    display_escape::escape(&text.split_whitespace().collect::<Vec<_>>().join(" ")).into_owned()
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Styled lines: their width in columns, wrapping, and escape codes.
 
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use unicode_segmentation::UnicodeSegmentation;
 use unicode_width::UnicodeWidthStr;
 
@@ -230,7 +230,7 @@ pub(crate) fn padded(text: &str, columns: usize) -> String {
 /// A line of a text for the terminal: text from outside must not move the cursor, set a title or reverse the
 /// surrounding text.
 pub(crate) fn escape_controls(text: &str) -> String {
-    visible::escape_piece(text).replace('\t', "    ").replace('\n', "\\n").replace('\r', "\\r")
+    display_escape::escape_piece(text).replace('\t', "    ").replace('\n', "\\n").replace('\r', "\\r")
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use crate::exit::{CliExit, CliFailure, CommandResult};
 use crate::messages;
 use serde_json::json;
 use throughline_tools::mcp::{DefinitionChange, PinStore, PinsError};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Prints every difference that waits.
 pub(crate) fn changes(json: bool) -> CommandResult {
@@ -51,8 +51,8 @@ fn change_text(changed: &DefinitionChange) -> String {
     let diff: String = changed.diff().lines().map(|line| format!("  {line}\n")).collect();
     format!(
         "{}\n{}",
-        visible::escape_exact(&changed.name),
-        crate::plain::for_terminal(&visible::escape_exact(&diff))
+        display_escape::escape_exact(&changed.name),
+        crate::plain::for_terminal(&display_escape::escape_exact(&diff))
     )
 }
 

@@ -6,7 +6,7 @@ use crate::args::StoreArgs;
 use crate::exit::{CliExit, CommandResult};
 use crate::messages;
 use throughline::approval_store::StoredApproval;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Lists them, or forgets one.
 pub(crate) async fn run(at: &StoreArgs, forget: Option<u64>, json: bool) -> CommandResult {
@@ -33,5 +33,5 @@ pub(crate) async fn run(at: &StoreArgs, forget: Option<u64>, json: bool) -> Comm
 
 /// Names and reasons come from servers and models: what turns text around is spelled out.
 fn stored_text(stored: &StoredApproval) -> String {
-    format!("{}\n", crate::plain::for_terminal(&visible::escape(&messages::remembered(stored))))
+    format!("{}\n", crate::plain::for_terminal(&display_escape::escape(&messages::remembered(stored))))
 }

@@ -2,7 +2,7 @@
 //! outside.
 
 use serde_json::json;
-use throughline_testkit::{ModelScript, ReplyPace, SeenRequest};
+use throughline_testkit::{ModelScript, ParsedRequest, ReplyPace};
 
 /// The tools, and what they may do: name, effect, whether they may run twice.
 pub const TOOLS: [(&str, &str, Again); 4] = [
@@ -23,7 +23,7 @@ pub enum Again {
 pub const LAST_WORDS: &str = "That was all of it.";
 
 /// Three steps: look, set and write; then send and write once more; then the final text.
-pub fn reply(seen: &SeenRequest) -> ModelScript {
+pub fn reply(seen: &ParsedRequest) -> ModelScript {
     let turn = seen.user_text().split_whitespace().last().unwrap_or_default().to_owned();
     let call = |script: ModelScript, tool: &str, number: u32| {
         script.call(format!("ledger_{tool}"), json!({ "key": format!("{turn}-{tool}-{number}") }))

@@ -43,7 +43,8 @@ impl Server {
     /// continue.
     pub async fn standing_at(world: &ChaosContext, place: Place, left_out: &str) -> Self {
         let place = place.to_string();
-        Self::started(world, &[("THROUGHLINE_STANDS_AT", &place), ("THROUGHLINE_LEAVES_OUT", left_out)]).await
+        Self::started(world, &[("THROUGHLINE_BLOCK_AT", &place), ("THROUGHLINE_DISABLE_RULE", left_out)])
+            .await
     }
 
     async fn started(world: &ChaosContext, failing: &[(&str, &str)]) -> Self {

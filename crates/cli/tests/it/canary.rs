@@ -13,7 +13,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use throughline_testkit::{
-    ErrorMove, FakeDialect, FakeModel, FakeUpstream, HttpAnswer, ModelScript, ScriptMove, SeenRequest,
+    ErrorMove, FakeDialect, FakeModel, FakeUpstream, HttpAnswer, ModelScript, ParsedRequest, ScriptMove,
 };
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -70,7 +70,7 @@ fn repeated() -> String {
 struct Telltale;
 
 impl FakeModel for Telltale {
-    fn reply(&self, seen: &SeenRequest) -> ModelScript {
+    fn reply(&self, seen: &ParsedRequest) -> ModelScript {
         let answer = |status: u16, header: &str, body: Value| {
             let headers = [(header.to_owned(), VARIABLES[1].1.to_owned())].into();
             ModelScript {

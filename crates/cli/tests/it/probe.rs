@@ -66,7 +66,7 @@ fn probe_measures_quirks_and_writes_the_profile() {
 
     let (code, table, status) = probe(folder.path(), &["mine"]);
     assert_eq!(code, Some(0), "{table}{status}");
-    assert!(table.contains("! call_arguments       yes         each piece repeats"), "{table}");
+    assert!(table.contains("! call_arguments       yes         each fragment repeats"), "{table}");
     assert!(
         table.contains("! images               no          refused (HTTP 400) (images_refused)"),
         "{table}"

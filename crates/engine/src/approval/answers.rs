@@ -14,8 +14,8 @@ use crate::input::{ApprovalTarget, ArgumentValidation, TimerId};
 use crate::machine::{ArgumentCheck, CheckSubject, PendingEdit, TurnMachine};
 use crate::policy::address::{NamingTexts, shown_host};
 use crate::policy::{
-    self, ApprovalDecision, ApprovalScope, ArgumentConstraints, ArgumentTest, ConfirmMode, PolicyCase,
-    PolicyDecision, RememberRequest, RememberedDecision,
+    self, ApprovalDecision, ApprovalScope, ArgumentConstraints, ArgumentTest, ConfirmMode, PolicyDecision,
+    PolicyInput, RememberRequest, RememberedDecision,
 };
 use crate::record::{CallHandle, CallTarget, OpenApproval};
 use crate::text::canonical;
@@ -24,7 +24,7 @@ use crate::tool::{AddressRole, OfferedTool};
 use crate::wording;
 use std::collections::BTreeMap;
 use throughline_wire::{
-    CallArguments, CallId, CallOutcome, Message, StartState, ToolName, UserPart, visible,
+    CallArguments, CallId, CallOutcome, Message, StartState, ToolName, UserPart, display_escape,
 };
 
 /// An answer to a question about a call.
@@ -60,14 +60,14 @@ impl TurnMachine<'_> {
     // --- input of the decision ---
 
     /// A call as policy sees it; nothing, if there is no tool or nothing to run it with.
-    pub(crate) fn case(&self, handle: CallHandle) -> Option<PolicyCase<'_>> {
+    pub(crate) fn case(&self, handle: CallHandle) -> Option<PolicyInput<'_>> {
         let tool = self.tool_of(handle)?;
         let arguments = self.record.call(handle).effective_arguments()?;
-        Some(PolicyCase { tool, fingerprint: self.record.fingerprint_of(tool), arguments })
+        Some(PolicyInput { tool, fingerprint: self.record.fingerprint_of(tool), arguments })
     }
 
     /// Applies rules and remembered decisions.
-    pub(crate) fn evaluate_policy(&self, case: &PolicyCase<'_>) -> PolicyDecision {
+    pub(crate) fn evaluate_policy(&self, case: &PolicyInput<'_>) -> PolicyDecision {
         let remembered = self.setup.remembered.iter().chain(&self.record.remembered_decisions);
         let texts = match case.tool.addresses {
             AddressRole::Visits(_) => self.naming_texts(),
@@ -109,7 +109,7 @@ impl TurnMachine<'_> {
         let Some(case) = self.case(handle) else { return };
         let (fingerprint, arguments_hash) =
             (case.fingerprint.to_owned(), canonical::arguments_hash(case.arguments));
-        let arguments_text = visible::json(&case.arguments.value);
+        let arguments_text = display_escape::json(&case.arguments.value);
         let call = self.record.call(handle);
         let approval_id = ApprovalId::new(format!("{}.a{}", call.id, call.questions + 1));
         // Who wants to see every call is not hurried.
@@ -203,7 +203,7 @@ impl TurnMachine<'_> {
     ) {
         let Some(case) = self.case(handle) else { return };
         if let PolicyDecision::Deny { reason, .. } =
-            self.evaluate_policy(&PolicyCase { arguments: &arguments, ..case })
+            self.evaluate_policy(&PolicyInput { arguments: &arguments, ..case })
         {
             self.reject_answer(handle, "invalid_edit", reason);
             return;
@@ -368,7 +368,7 @@ impl TurnMachine<'_> {
         edited: &Option<CallArguments>,
     ) -> Option<Result<Option<RememberedDecision>, String>> {
         let case = self.case(handle)?;
-        let case = PolicyCase { arguments: edited.as_ref().unwrap_or(case.arguments), ..case };
+        let case = PolicyInput { arguments: edited.as_ref().unwrap_or(case.arguments), ..case };
         // The question was about other arguments if they were edited.
         let asked = self.record.call(handle).open_approval().map(|open| open.asked.as_str());
         let asked = asked.filter(|_| edited.is_none());

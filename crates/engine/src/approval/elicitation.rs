@@ -22,7 +22,7 @@ use crate::policy::{ApprovalDecision, ApprovalRule};
 use crate::record::{CallHandle, CallRecord};
 use crate::tool::CallRunner;
 use crate::wording;
-use throughline_wire::{CallId, visible};
+use throughline_wire::{CallId, display_escape};
 
 impl TurnMachine<'_> {
     pub(crate) fn tool_question_asked(
@@ -71,7 +71,7 @@ impl TurnMachine<'_> {
         self.volatile.tool_questions.insert(approval_id.clone(), question_id);
         let request = EventKind::ApprovalRequest {
             approval_id: approval_id.clone(),
-            question: visible::escape_once(&question.message).into_owned(),
+            question: display_escape::escape_once(&question.message).into_owned(),
             rule: "elicitation".into(),
             expires_at,
             // An answer is bound to the question alone, not to the call's arguments.

@@ -1,13 +1,13 @@
 //! The calls of a step: from final arguments to exactly one outcome.
 
-use crate::action::{CallOfferKind, EarlyStart, TurnAction};
+use crate::action::{CallOfferKind, TurnAction};
 use crate::approval::answers::ApprovalInput;
 use crate::event::tool_result::{broken_outcome, limit_output};
 use crate::event::{CallProgress, EventKind, ToolResult};
 use crate::input::{ArgumentValidation, TimerId};
 use crate::machine::{ArgumentCheck, CheckSubject, TurnMachine};
 use crate::policy::loop_guard;
-use crate::policy::{self, ApprovalDecision, PolicyCase, PolicyDecision};
+use crate::policy::{self, ApprovalDecision, PolicyDecision, PolicyInput};
 use crate::record::{ApprovalAnswer, CallHandle, CallState, CallTarget, TurnPhase};
 use crate::schedule::{self, CommitState, ScheduleStage, ScheduledCall};
 use crate::text_rules::{TextFilter, TextRuleRole, TextRuleTarget, select, shown_outcome};
@@ -311,23 +311,19 @@ impl TurnMachine<'_> {
 
     pub(crate) fn start_tool(&mut self, handle: CallHandle, commit: CommitState, rule: Option<String>) {
         self.withdraw_question(handle, "reset");
-        let (call, Some(PolicyCase { tool, fingerprint, arguments })) =
+        let (call, Some(PolicyInput { tool, fingerprint, arguments })) =
             (self.record.call(handle), self.case(handle))
         else {
             return;
         };
         let fingerprint = fingerprint.to_owned();
-        let early = match commit {
-            CommitState::Open => EarlyStart::Yes,
-            CommitState::Done => EarlyStart::No,
-        };
         let (id, attempt, arguments) = (call.id.clone(), call.attempts + 1, arguments.clone());
         let name = tool.name.clone();
         let client_id = tool.runs.client_id().map(str::to_owned);
         self.emit(
             self.call_target(handle),
             EventKind::ToolStart {
-                early: early == EarlyStart::Yes,
+                early: commit == CommitState::Open,
                 attempt,
                 rule,
                 client_id: client_id.clone(),
@@ -337,14 +333,7 @@ impl TurnMachine<'_> {
             Some(client_id) => self.offer_call(handle, client_id, CallOfferKind::First),
             None => {
                 let call = id.clone();
-                self.push_action(TurnAction::StartTool {
-                    call,
-                    attempt,
-                    tool: name,
-                    arguments,
-                    early,
-                    fingerprint,
-                });
+                self.push_action(TurnAction::StartTool { call, attempt, tool: name, arguments, fingerprint });
             }
         }
         if let Some(deadline) = self.tool_deadline(handle) {

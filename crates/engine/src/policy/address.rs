@@ -158,7 +158,7 @@ fn is_ideographic(c: char) -> bool {
 mod tests {
     use super::*;
     use crate::policy::{
-        ApprovalDecision, ApprovalScope, ArgumentTest, PermissionPreset, Policy, PolicyCase, PolicyDecision,
+        ApprovalDecision, ApprovalScope, ArgumentTest, PermissionPreset, Policy, PolicyDecision, PolicyInput,
         PolicyRule, RememberRequest, RememberedDecision, RuleAction, explain,
     };
     use crate::tool::Effect;
@@ -257,7 +257,7 @@ mod tests {
     fn remembered_approval_of_a_tool_covers_every_host() {
         let tool = OfferedTool { addresses: rule(&[]), ..OfferedTool::new("web.get", Effect::Read) };
         let arguments = CallArguments::from_value(json!({ "url": "https://evil.example/" }));
-        let case = PolicyCase { tool: &tool, fingerprint: &tool.fingerprint, arguments: &arguments };
+        let case = PolicyInput { tool: &tool, fingerprint: &tool.fingerprint, arguments: &arguments };
         let request = RememberRequest::any(ApprovalScope::Always);
         let always = RememberedDecision::from_answer(&request, &case, ApprovalDecision::Approve, None, None);
         let decision = explain(&tool, &arguments, &Policy::default(), always.as_slice());

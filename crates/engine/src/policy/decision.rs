@@ -6,7 +6,7 @@ use throughline_wire::CallArguments;
 
 /// A call, with all that the policy looks at.
 #[derive(Clone, Copy)]
-pub(crate) struct PolicyCase<'a> {
+pub(crate) struct PolicyInput<'a> {
     pub tool: &'a OfferedTool,
     /// Fingerprint of the definition that would run; not the offered one if the tool was redefined since.
     pub fingerprint: &'a str,

@@ -1,7 +1,7 @@
 //! The order in which rules, remembered decisions and effect decide.
 
 use super::address::NamingTexts;
-use super::decision::{ApprovalDecision, PolicyCase, PolicyDecision, rule_name};
+use super::decision::{ApprovalDecision, PolicyDecision, PolicyInput, rule_name};
 use super::preset::PermissionPreset;
 use super::remembered::RememberedDecision;
 use super::rule::{PolicyRule, RuleAction};
@@ -58,13 +58,13 @@ pub fn explain(
     policy: &Policy,
     remembered: &[RememberedDecision],
 ) -> PolicyDecision {
-    let case = PolicyCase { tool, fingerprint: &tool.fingerprint, arguments };
+    let case = PolicyInput { tool, fingerprint: &tool.fingerprint, arguments };
     evaluate(&case, policy, remembered.iter(), &NamingTexts::default())
 }
 
 /// Decides about one call.
 pub(crate) fn evaluate<'m>(
-    case: &PolicyCase<'_>,
+    case: &PolicyInput<'_>,
     policy: &Policy,
     remembered: impl DoubleEndedIterator<Item = &'m RememberedDecision> + Clone,
     texts: &NamingTexts<'_>,
@@ -124,7 +124,7 @@ pub(crate) fn evaluate<'m>(
 
 /// The first rule that fits, with its name: of the agent's own, then of its preset.
 fn fitting_rule<'r>(
-    case: &PolicyCase<'_>,
+    case: &PolicyInput<'_>,
     policy: &'r Policy,
     preset_rules: &'r [PolicyRule],
 ) -> Option<(String, &'r PolicyRule)> {

@@ -24,7 +24,7 @@ mod rule;
 mod unmatched;
 
 pub use decision::{ApprovalDecision, ApprovalRule, PolicyDecision};
-pub(crate) use decision::{PolicyCase, rule_name};
+pub(crate) use decision::{PolicyInput, rule_name};
 pub use evaluate::{ConfirmMode, Policy, explain};
 pub(crate) use evaluate::{evaluate, may_be_remembered};
 pub use loop_guard::LoopGuard;

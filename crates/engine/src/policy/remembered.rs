@@ -1,7 +1,7 @@
 //! Decisions of people, stored for later calls: bound to one definition of a tool and to arguments, never to a name
 //! alone.
 
-use super::decision::{ApprovalDecision, PolicyCase};
+use super::decision::{ApprovalDecision, PolicyInput};
 use super::matcher::{ArgumentTest, MatchResult};
 use super::rule::lookup_argument;
 use crate::id::ApprovalId;
@@ -115,7 +115,7 @@ impl RememberedDecision {
     /// Builds the decision to remember from an answer about `case`; `None` if it is for this call only.
     pub(crate) fn from_answer(
         remember: &RememberRequest,
-        case: &PolicyCase<'_>,
+        case: &PolicyInput<'_>,
         decision: ApprovalDecision,
         reason: Option<&str>,
         asked: Option<&str>,
@@ -139,7 +139,7 @@ impl RememberedDecision {
     }
 
     /// True if it answers for this call. An argument that is unclear fits a denial and no approval.
-    pub(crate) fn applies_to(&self, case: &PolicyCase<'_>) -> bool {
+    pub(crate) fn applies_to(&self, case: &PolicyInput<'_>) -> bool {
         let value = &case.arguments.value;
         self.tool == case.tool.name
             && self.fingerprint == case.fingerprint
@@ -177,7 +177,7 @@ mod tests {
 
     fn check(remembered: &RememberedDecision, tool: &OfferedTool, arguments: Value, fits: bool) {
         let arguments = CallArguments::from_value(arguments);
-        let case = PolicyCase { tool, fingerprint: &tool.fingerprint, arguments: &arguments };
+        let case = PolicyInput { tool, fingerprint: &tool.fingerprint, arguments: &arguments };
         assert_eq!(remembered.applies_to(&case), fits, "{remembered:?} and {} {}", tool.name, arguments.text);
     }
 
@@ -187,7 +187,7 @@ mod tests {
         constraints: ArgumentConstraints,
     ) -> RememberedDecision {
         let arguments = CallArguments::from_value(json!({"path": "/srv/a", "mode": 1}));
-        let case = PolicyCase { tool, fingerprint: &tool.fingerprint, arguments: &arguments };
+        let case = PolicyInput { tool, fingerprint: &tool.fingerprint, arguments: &arguments };
         RememberedDecision::from_answer(
             &RememberRequest { scope: ApprovalScope::Turn, constraints },
             &case,
@@ -240,7 +240,7 @@ mod tests {
             repairs: Vec::new(),
         };
         let paid = arguments(r#"{"to":123456789012345678901234}"#);
-        let case = PolicyCase { tool: &tool, fingerprint: "", arguments: &paid };
+        let case = PolicyInput { tool: &tool, fingerprint: "", arguments: &paid };
         let remembered = RememberedDecision::from_answer(
             &RememberRequest::exactly(ApprovalScope::Always),
             &case,
@@ -252,7 +252,7 @@ mod tests {
         assert!(remembered.applies_to(&case));
         let other = arguments(r#"{"to":123456789012345678901235}"#);
         assert_eq!(paid.value, other.value);
-        assert!(!remembered.applies_to(&PolicyCase { arguments: &other, ..case }));
+        assert!(!remembered.applies_to(&PolicyInput { arguments: &other, ..case }));
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
         assert!(serde_json::from_value::<RememberedDecision>(json).is_err());
         let call = RememberRequest::exactly(ApprovalScope::Call);
         let arguments = CallArguments::from_value(json!({}));
-        let case = PolicyCase { tool: &tool, fingerprint: "", arguments: &arguments };
+        let case = PolicyInput { tool: &tool, fingerprint: "", arguments: &arguments };
         assert_eq!(
             RememberedDecision::from_answer(&call, &case, ApprovalDecision::Approve, None, None),
             None

@@ -3,7 +3,7 @@
 use crate::event::{CallProgress, ToolInput, ToolResult};
 use crate::id::{ApprovalId, UnixMillis};
 use crate::policy::loop_guard::CallSignature;
-use crate::policy::{ApprovalDecision, PolicyCase};
+use crate::policy::{ApprovalDecision, PolicyInput};
 use crate::setup::TurnSetup;
 use crate::text::canonical;
 use crate::tool::PollingMode;
@@ -210,7 +210,7 @@ pub(crate) struct ApprovalAnswer {
 
 impl ApprovalAnswer {
     /// True if it was given about exactly this.
-    pub(crate) fn applies_to(&self, case: &PolicyCase<'_>) -> bool {
+    pub(crate) fn applies_to(&self, case: &PolicyInput<'_>) -> bool {
         self.fingerprint == case.fingerprint
             && self.arguments_hash == canonical::arguments_hash(case.arguments)
     }

@@ -1,7 +1,7 @@
 //! The state of a turn, as a fold of its own events.
 //!
-//! [`TurnRecord::absorb`] is the only way this state changes. The live machine emits an event and absorbs it;
-//! a restored machine absorbs the same events from the log. So the two are equal by construction, and no
+//! [`TurnRecord::apply`] is the only way this state changes. The live machine emits an event and applies it;
+//! a restored machine applies the same events from the log. So the two are equal by construction, and no
 //! transition can miss the log. Only state that is lost with the process anyway (a stream being read, a
 //! pending check) is held elsewhere.
 
@@ -35,7 +35,7 @@ use throughline_wire::{CallId, CallSlot, FinishReason, ToolName, Usage};
 pub(crate) const HOSTED: &str = "upstream";
 
 /// Stable words that the machine itself understands when it meets them in the log.
-pub(crate) mod code {
+pub(crate) mod notice_code {
     /// Notice: the user stopped the turn.
     pub(crate) const STOPPED: &str = "stopped";
     /// Notice: cut by the token budget.
@@ -65,17 +65,17 @@ pub(crate) mod code {
 pub(crate) enum TurnPhase {
     /// Nothing has happened.
     #[default]
-    Fresh,
+    New,
     /// Between steps.
-    Between,
+    BetweenSteps,
     /// A model call is under way.
     Streaming(Reply),
     /// A failed model call waits for its next try.
     Backoff(Backoff),
     /// The step is committed; its calls run.
-    Settling,
+    AwaitingCalls,
     /// The step ended without a commit and the turn continues; its calls are being closed.
-    Lost,
+    StreamLost,
     /// The turn ends as soon as running tools have reported their end.
     Stopping(PendingEnd),
     /// `stream_end` was emitted.
@@ -212,10 +212,10 @@ impl TurnRecord {
             TurnPhase::Streaming(reply) => reply.end.as_ref(),
             TurnPhase::Backoff(backoff) => backoff.end.as_ref(),
             TurnPhase::Stopping(end) => Some(end),
-            TurnPhase::Fresh
-            | TurnPhase::Between
-            | TurnPhase::Settling
-            | TurnPhase::Lost
+            TurnPhase::New
+            | TurnPhase::BetweenSteps
+            | TurnPhase::AwaitingCalls
+            | TurnPhase::StreamLost
             | TurnPhase::Over(_) => None,
         }
     }
@@ -288,7 +288,7 @@ impl TurnRecord {
     // --- its only changes ---
 
     /// Takes a value that is stored next to the log.
-    pub(crate) fn absorb_provider_state(&mut self, state: &StepProviderState) {
+    pub(crate) fn apply_provider_state(&mut self, state: &StepProviderState) {
         if let Some(step) = (state.step as usize).checked_sub(1).and_then(|at| self.steps.get_mut(at)) {
             step.provider_state = Some(state.state.clone());
         }
@@ -296,13 +296,13 @@ impl TurnRecord {
 
     /// Applies the next event. Total: an event that makes no sense here changes only the numbers. Every kind
     /// has its arm, so that a new one does not compile before it is handled.
-    pub(crate) fn absorb(&mut self, event: &Event, setup: &TurnSetup) {
+    pub(crate) fn apply(&mut self, event: &Event, setup: &TurnSetup) {
         self.seq = event.seq;
         self.last_at = self.last_at.max(event.timestamp);
-        self.waterfall.absorb(event);
+        self.waterfall.apply(event);
         let at = event.timestamp;
         match &event.kind {
-            EventKind::StreamStart { .. } => self.phase = TurnPhase::Between,
+            EventKind::StreamStart { .. } => self.phase = TurnPhase::BetweenSteps,
             EventKind::StepStart { model, attempt, fallback, .. } => {
                 self.step_start(event.step, model, *attempt, *fallback as usize);
             }
@@ -438,10 +438,10 @@ impl TurnRecord {
             TurnPhase::Streaming(reply) => reply.end,
             TurnPhase::Backoff(backoff) => backoff.end,
             TurnPhase::Stopping(end) => Some(end),
-            TurnPhase::Fresh
-            | TurnPhase::Between
-            | TurnPhase::Settling
-            | TurnPhase::Lost
+            TurnPhase::New
+            | TurnPhase::BetweenSteps
+            | TurnPhase::AwaitingCalls
+            | TurnPhase::StreamLost
             | TurnPhase::Over(_) => None,
         };
         let (end, phase) = match pending {
@@ -449,8 +449,8 @@ impl TurnRecord {
                 (StepEnd::Stopped, TurnPhase::Stopping(pending))
             }
             Some(pending) => (StepEnd::Broken, TurnPhase::Stopping(pending)),
-            None if finish.is_some_and(is_commit) => (StepEnd::Committed, TurnPhase::Settling),
-            None => (StepEnd::Broken, TurnPhase::Lost),
+            None if finish.is_some_and(is_commit) => (StepEnd::Committed, TurnPhase::AwaitingCalls),
+            None => (StepEnd::Broken, TurnPhase::StreamLost),
         };
         if let Some(step) = self.steps.last_mut() {
             step.finish = finish;
@@ -476,15 +476,17 @@ impl TurnRecord {
     }
 
     fn problem(&mut self, code: &str, excerpt: &str) {
-        if [code::TOOLS_LEFT_OUT, code::SETTINGS_LEFT_OUT].contains(&code) {
+        if [notice_code::TOOLS_LEFT_OUT, notice_code::SETTINGS_LEFT_OUT].contains(&code) {
             self.left_out.insert((code.to_owned(), excerpt.to_owned()));
         }
         if let Some(step) = self.steps.last_mut() {
             step.problems += 1;
-            if [code::LOOP_NOTE, code::UPSTREAM_LOST, code::ANSWER_MISSING].contains(&code) {
+            if [notice_code::LOOP_NOTE, notice_code::UPSTREAM_LOST, notice_code::ANSWER_MISSING]
+                .contains(&code)
+            {
                 step.notes.push(excerpt.to_owned());
             }
-            step.answer_missing |= code == code::ANSWER_MISSING;
+            step.answer_missing |= code == notice_code::ANSWER_MISSING;
         }
     }
 
@@ -497,11 +499,11 @@ impl TurnRecord {
             BlockStart::Audio => self.open_text(block, BlockKind::Audio, false),
             BlockStart::Image(_) | BlockStart::Unrecognised => self.mark_shown(|_| {}),
             BlockStart::Notice { code, .. } => match code.as_str() {
-                code::STOPPED => self.decide_end(TurnStatus::Cancelled, None),
-                code::LENGTH => self.decide_end(TurnStatus::Length, None),
-                code::INTERRUPTED => self.decide_end(TurnStatus::Interrupted, None),
-                code::SHORTENED => self.outputs_shortened = true,
-                code::LIMIT | code::LOOP_STOPPED => self.tools_off_after = Some(self.step()),
+                notice_code::STOPPED => self.decide_end(TurnStatus::Cancelled, None),
+                notice_code::LENGTH => self.decide_end(TurnStatus::Length, None),
+                notice_code::INTERRUPTED => self.decide_end(TurnStatus::Interrupted, None),
+                notice_code::SHORTENED => self.outputs_shortened = true,
+                notice_code::LIMIT | notice_code::LOOP_STOPPED => self.tools_off_after = Some(self.step()),
                 _ => {}
             },
             BlockStart::Error(fault) => self.decide_end(TurnStatus::Error, Some(fault.clone())),
@@ -530,7 +532,7 @@ impl TurnRecord {
                 end.get_or_insert(decided);
             }
             TurnPhase::Stopping(_) | TurnPhase::Over(_) => {}
-            TurnPhase::Fresh | TurnPhase::Between | TurnPhase::Settling | TurnPhase::Lost => {
+            TurnPhase::New | TurnPhase::BetweenSteps | TurnPhase::AwaitingCalls | TurnPhase::StreamLost => {
                 self.phase = TurnPhase::Stopping(decided);
             }
         }

@@ -7,7 +7,7 @@ use crate::machine::{
     EventTarget, FilteredText, NOTIFY_AFTER_MS, SILENCE_NOTIFY_AFTER_MS, SilenceWatch, TurnMachine,
 };
 use crate::record::{
-    Backoff, CallHandle, CallState, HOSTED, ModelAttempt, OpenBlock, TurnPhase, code, is_commit,
+    Backoff, CallHandle, CallState, HOSTED, ModelAttempt, OpenBlock, TurnPhase, is_commit, notice_code,
 };
 use crate::step::request;
 use crate::step::retry::{self, FailedCall, RetryDecision};
@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use throughline_wire::{
     BrokenCall, CallArguments, CallId, CallKind, CallOutcome, CallSlot, FinishReason, HostedTool, NotStarted,
     ProblemKind, RawArguments, StepEvent, StepProblem, StreamEnd, ToolChoice, ToolName, ToolOutput,
-    UpstreamCallId, WireName, visible,
+    UpstreamCallId, WireName, display_escape,
 };
 
 impl TurnMachine<'_> {
@@ -44,7 +44,7 @@ impl TurnMachine<'_> {
         }
         let results = request::shortenable_results(self.record, self.setup, self.start);
         if results > 0 {
-            self.notice(code::SHORTENED, wording::shortened(results));
+            self.notice(notice_code::SHORTENED, wording::shortened(results));
         }
         results > 0
     }
@@ -264,9 +264,11 @@ impl TurnMachine<'_> {
             .unwrap_or_default();
         let use_ = EventKind::ToolUse {
             // The model has invented the name of a tool that is not offered.
-            tool_name: tool
-                .map_or_else(|| ToolName::new(visible::escape_once(name.as_str())), |tool| tool.name.clone()),
-            title: tool.map(|tool| visible::escape(&tool.title).into_owned()).unwrap_or_default(),
+            tool_name: tool.map_or_else(
+                || ToolName::new(display_escape::escape_once(name.as_str())),
+                |tool| tool.name.clone(),
+            ),
+            title: tool.map(|tool| display_escape::escape(&tool.title).into_owned()).unwrap_or_default(),
             source: tool.map(|tool| tool.source.clone()).unwrap_or_default(),
             effect: tool.map_or(Effect::External, |tool| tool.effect),
             wire_name: name,
@@ -460,7 +462,7 @@ impl TurnMachine<'_> {
         match finish {
             finish if is_commit(finish) => {}
             FinishReason::Length => {
-                self.notice(code::LENGTH, wording::length());
+                self.notice(notice_code::LENGTH, wording::length());
             }
             FinishReason::ContentFilter => self.fault_block(wording::content_filter(raw.as_deref())),
             _ => self.fault_block(wording::unexpected_finish(raw.as_deref())),
@@ -486,7 +488,7 @@ impl TurnMachine<'_> {
         self.emit(target, EventKind::StepEnd { finish, finish_raw, usage, segments });
         if let Some(state) = self.volatile.provider_state.take() {
             let step_state = crate::action::StepProviderState { step, state };
-            self.record.absorb_provider_state(&step_state);
+            self.record.apply_provider_state(&step_state);
             self.out.provider_states.push(step_state);
         }
     }

@@ -1,7 +1,7 @@
 //! Changes of a person to arguments: a small list of JSON pointers.
 
 use serde_json::{Map, Value};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Most changes that are listed; more of them are one change of the whole.
 const CHANGES_MAX: usize = 64;
@@ -42,13 +42,14 @@ fn change(path: &str, from: Option<&Value>, to: Option<&Value>) -> Value {
     let mut change = Map::from_iter([("path".to_owned(), path.into())]);
     let sides = [("from", from), ("to", to)];
     change.extend(sides.into_iter().filter_map(|(side, value)| Some((side.to_owned(), value?.clone()))));
-    let values = match (from.map(visible::json), to.map(visible::json)) {
+    let values = match (from.map(display_escape::json), to.map(display_escape::json)) {
         (Some(from), Some(to)) => format!("{from} → {to}"),
         (None, Some(to)) => format!("{to}, added"),
         (Some(from), None) => format!("{from}, removed"),
         (None, None) => String::new(),
     };
-    let text = if path.is_empty() { values } else { format!("{}: {values}", visible::escape_once(path)) };
+    let text =
+        if path.is_empty() { values } else { format!("{}: {values}", display_escape::escape_once(path)) };
     change.insert("text".to_owned(), text.into());
     Value::Object(change)
 }

@@ -1,7 +1,7 @@
 //! One line about arguments or output, for a folded card. Nothing in it is invisible.
 
 use serde_json::Value;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Longest summary, in characters.
 const CHARS_MAX: usize = 80;
@@ -40,7 +40,7 @@ pub(crate) fn of_text(text: &str) -> String {
     let mut chars = CHARS_MAX;
     loop {
         let end = line.char_indices().nth(chars).map(|(at, _)| at);
-        let shown = visible::escape_once(&line[..end.unwrap_or(line.len())]);
+        let shown = display_escape::escape_once(&line[..end.unwrap_or(line.len())]);
         let over = shown.chars().count().saturating_sub(CHARS_MAX);
         if over == 0 {
             return format!("{shown}{}", if end.is_some() { "…" } else { "" });

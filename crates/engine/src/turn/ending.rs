@@ -7,7 +7,7 @@ use crate::event::{BlockStart, EventKind, SessionStats, TurnFault, TurnStatus};
 use crate::input::TimerId;
 use crate::machine::{EventTarget, TurnMachine};
 use crate::policy::loop_guard;
-use crate::record::{CallHandle, CallState, PendingEnd, StepEnd, TurnPhase, code};
+use crate::record::{CallHandle, CallState, PendingEnd, StepEnd, TurnPhase, notice_code};
 use crate::schedule::CommitState;
 use crate::setup::OnInterrupted;
 use crate::tool::CallRunner;
@@ -23,7 +23,7 @@ impl TurnMachine<'_> {
         if calls.iter().any(|handle| !self.record.call(*handle).is_closed()) {
             return false;
         }
-        let lost = self.record.phase == TurnPhase::Lost;
+        let lost = self.record.phase == TurnPhase::StreamLost;
         let paused = self.record.steps.last().is_some_and(|step| step.finish == Some(FinishReason::Pause));
         let step = self.record.step();
         if !lost && self.record.tools_off_after.is_some_and(|after| step > after) {
@@ -49,7 +49,7 @@ impl TurnMachine<'_> {
         if self.record.tools_off_after.is_none()
             && self.record.iterations() >= self.setup.limits.iterations_max
         {
-            self.notice(code::LIMIT, wording::limit(self.setup.limits.iterations_max));
+            self.notice(notice_code::LIMIT, wording::limit(self.setup.limits.iterations_max));
         }
         if !lost && !paused {
             self.deliver_queued();
@@ -65,7 +65,7 @@ impl TurnMachine<'_> {
         if is_asked || !last.is_thinking_alone(self.record.blocks) {
             return false;
         }
-        self.problem_for_model(code::ANSWER_MISSING, wording::answer_missing());
+        self.problem_for_model(notice_code::ANSWER_MISSING, wording::answer_missing());
         true
     }
 
@@ -91,14 +91,14 @@ impl TurnMachine<'_> {
             matches!(outcome, Some(CallOutcome::NotStarted(NotStarted::Limit { limit })) if limit == "loop_guard")
         });
         if stopped {
-            self.notice(code::LOOP_STOPPED, wording::loop_stopped());
+            self.notice(notice_code::LOOP_STOPPED, wording::loop_stopped());
             return;
         }
         if self.record.steps.last().is_some_and(|step| !step.notes.is_empty()) {
             return;
         }
         if let Some(cycle) = loop_guard::find_cycle(&self.record.guard_history(), &self.setup.guard) {
-            self.problem_for_model(code::LOOP_NOTE, wording::loop_note(cycle));
+            self.problem_for_model(notice_code::LOOP_NOTE, wording::loop_note(cycle));
         }
     }
 
@@ -112,7 +112,7 @@ impl TurnMachine<'_> {
             }
             return;
         }
-        self.stop(TurnStopCause::Notice(code::STOPPED, why));
+        self.stop(TurnStopCause::Notice(notice_code::STOPPED, why));
     }
 
     /// Ends the turn with an error block.
@@ -213,7 +213,7 @@ impl TurnMachine<'_> {
             && !too_often;
         for handle in self.running_calls() {
             let repeatable = self.tool_of(handle).is_some_and(|tool| tool.effect.may_repeat());
-            let committed = self.record.phase == TurnPhase::Settling;
+            let committed = self.record.phase == TurnPhase::AwaitingCalls;
             if continues && self.resume_client_wait(handle) {
                 // The client is still there.
             } else if continues && committed && repeatable && self.start_still_allowed(handle) {
@@ -225,7 +225,7 @@ impl TurnMachine<'_> {
         }
         if !continues {
             if self.record.pending_end().is_none() {
-                self.stop(TurnStopCause::Notice(code::INTERRUPTED, wording::interrupted()));
+                self.stop(TurnStopCause::Notice(notice_code::INTERRUPTED, wording::interrupted()));
             } else if self.record.step_is_open() {
                 // The end was decided and the step not closed yet.
                 self.close_block();
@@ -236,10 +236,10 @@ impl TurnMachine<'_> {
         }
         match self.record.phase {
             TurnPhase::Streaming(_) | TurnPhase::Backoff(_) => self.restart_step(),
-            TurnPhase::Settling => self.recheck_calls(),
-            TurnPhase::Fresh
-            | TurnPhase::Between
-            | TurnPhase::Lost
+            TurnPhase::AwaitingCalls => self.recheck_calls(),
+            TurnPhase::New
+            | TurnPhase::BetweenSteps
+            | TurnPhase::StreamLost
             | TurnPhase::Stopping(_)
             | TurnPhase::Over(_) => {}
         }

@@ -23,7 +23,7 @@ use crate::approval::answers::ApprovalInput;
 use crate::event::{Event, EventKind, FORMAT, TurnStatus};
 use crate::id::{EventSeq, UnixMillis};
 use crate::input::{QueuedMessage, TimerId, TurnInput};
-use crate::machine::{EventTarget, TurnMachine, VolatileState};
+use crate::machine::{EventTarget, TransientState, TurnMachine};
 use crate::record::{TurnPhase, TurnRecord};
 use crate::setup::{SetupRemark, TurnSetup, TurnStart};
 use crate::step::request;
@@ -52,7 +52,7 @@ use throughline_wire::{Message, Usage};
 pub struct Turn {
     spec: Arc<(TurnSetup, TurnStart)>,
     record: TurnRecord,
-    volatile: VolatileState,
+    volatile: TransientState,
 }
 
 impl Turn {
@@ -75,8 +75,8 @@ impl Turn {
             TurnInput::ModelFailed { step, attempt, failure, time_left_ms } => {
                 machine.model_failed(step, attempt, FailedCall { failure, time_left_ms })
             }
-            TurnInput::Validated { call, version, validation: verdict } => {
-                machine.validated(&call, version, verdict)
+            TurnInput::Validated { call, version, validation } => {
+                machine.validated(&call, version, validation)
             }
             TurnInput::CheckHeld { call, version, until } => machine.check_held(&call, version, until),
             TurnInput::ToolProgress { call, attempt, progress } => {
@@ -142,24 +142,24 @@ impl Turn {
         events: &[Event],
         states: &[StepProviderState],
     ) -> Self {
-        let mut turn = Self { spec, record: TurnRecord::default(), volatile: VolatileState::default() };
+        let mut turn = Self { spec, record: TurnRecord::default(), volatile: TransientState::default() };
         for event in events {
-            turn.absorb(event);
+            turn.replay(event);
         }
         for states in states {
-            turn.absorb_provider_state(states);
+            turn.apply_provider_state(states);
         }
         turn
     }
 
     /// Takes one more event of the log: `restore` in small steps.
-    pub fn absorb(&mut self, event: &Event) {
-        self.record.absorb(event, &self.spec.0);
+    pub fn replay(&mut self, event: &Event) {
+        self.record.apply(event, &self.spec.0);
     }
 
     /// Takes one more value that was stored next to the log, after the `step_start` of its step.
-    pub fn absorb_provider_state(&mut self, states: &StepProviderState) {
-        self.record.absorb_provider_state(states);
+    pub fn apply_provider_state(&mut self, states: &StepProviderState) {
+        self.record.apply_provider_state(states);
     }
 
     /// Continues after [`Turn::restore`], as the owner number `epoch`: what was in flight is settled truthfully, then the
@@ -168,7 +168,7 @@ impl Turn {
         if self.is_over() {
             return;
         }
-        self.volatile = VolatileState::default();
+        self.volatile = TransientState::default();
         let mut machine = self.machine(now, out);
         machine.resume(epoch);
         machine.advance();
@@ -262,11 +262,11 @@ impl TurnMachine<'_> {
     pub(crate) fn advance(&mut self) {
         loop {
             let progressed = match self.record.phase {
-                TurnPhase::Fresh | TurnPhase::Over(_) | TurnPhase::Backoff(_) => false,
-                TurnPhase::Between => self.next_step(),
+                TurnPhase::New | TurnPhase::Over(_) | TurnPhase::Backoff(_) => false,
+                TurnPhase::BetweenSteps => self.next_step(),
                 TurnPhase::Streaming(_) => self.start_early(),
-                TurnPhase::Settling => self.settle() || self.finish_step(),
-                TurnPhase::Lost => self.settle_lost() || self.finish_step(),
+                TurnPhase::AwaitingCalls => self.settle() || self.finish_step(),
+                TurnPhase::StreamLost => self.settle_lost() || self.finish_step(),
                 TurnPhase::Stopping(_) => self.settle_stopping() || self.finish_stopped(),
             };
             if !progressed {
@@ -276,7 +276,7 @@ impl TurnMachine<'_> {
     }
 
     fn resume(&mut self, epoch: u64) {
-        if self.record.phase == TurnPhase::Fresh {
+        if self.record.phase == TurnPhase::New {
             self.begin();
             return;
         }

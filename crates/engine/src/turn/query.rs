@@ -47,7 +47,7 @@ impl Turn {
     /// Party that the turn waits for; `None` while it runs, and once it is over.
     pub fn waits_for(&self) -> Option<TurnWait> {
         let (setup, record) = self.setup_and_record();
-        if record.phase != TurnPhase::Settling {
+        if record.phase != TurnPhase::AwaitingCalls {
             return None;
         }
         let mut wait = None;

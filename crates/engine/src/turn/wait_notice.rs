@@ -42,7 +42,7 @@ impl TurnMachine<'_> {
         // The requester of the turn knows which calls it has not answered.
         let by_client =
             self.tool_of(handle).is_some_and(|tool| matches!(tool.runs, CallRunner::Client { .. }));
-        if by_client && self.record.phase == TurnPhase::Settling {
+        if by_client && self.record.phase == TurnPhase::AwaitingCalls {
             let until = self.tool_deadline(handle);
             let waiting = EventKind::Waiting { reason: WaitReason::Client, since: None, until, why: None };
             self.emit(self.call_target(handle), waiting);
@@ -65,7 +65,7 @@ impl TurnMachine<'_> {
     pub(crate) fn renew_wait_notice(&mut self) {
         match self.record.phase {
             TurnPhase::Streaming(_) => self.renew_silence(),
-            TurnPhase::Settling => self.report_hold(),
+            TurnPhase::AwaitingCalls => self.report_hold(),
             _ => {}
         }
     }

@@ -5,7 +5,6 @@
 mod script;
 
 mod approvals;
-mod blindness;
 mod client_tools;
 mod event_format;
 mod events;
@@ -13,7 +12,8 @@ mod forced_calls;
 mod outbox;
 mod permissions;
 mod properties;
+mod provider_independence;
 mod scenarios;
-mod takeovers;
+mod takeover;
 mod text_rules;
 mod transitions;

@@ -26,7 +26,6 @@ fn start() -> TurnAction {
         attempt: 1,
         tool: "t".into(),
         arguments,
-        early: throughline_engine::EarlyStart::No,
         fingerprint: String::new(),
     }
 }

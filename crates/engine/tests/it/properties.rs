@@ -3,7 +3,7 @@
 use crate::script::{self, ScriptedTurn};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
-use throughline_engine::fold::AssistantMessage as Folded;
+use throughline_engine::fold::AssistantMessage;
 use throughline_engine::{Event, EventKind, Turn, TurnOutput, merge_deltas};
 use throughline_wire::{ClosedStep, Message};
 
@@ -123,27 +123,27 @@ proptest! {
     #[test]
     fn turn_restores_from_its_log_at_every_event(steps in prop::collection::vec(step(), 1..3), lag in 0..6usize) {
         let scripted = run("eager; serial", &steps, lag);
-        let full_message = Folded::from_events(&scripted.log);
+        let full_message = AssistantMessage::from_events(&scripted.log);
         for cut in 0..=scripted.log.len() {
             let mut turn = restored(&scripted.log[..cut]);
-            scripted.log[cut..].iter().for_each(|event| turn.absorb(event));
-            scripted.provider_states.iter().for_each(|provider_states| turn.absorb_provider_state(provider_states));
+            scripted.log[cut..].iter().for_each(|event| turn.replay(event));
+            scripted.provider_states.iter().for_each(|provider_states| turn.apply_provider_state(provider_states));
             prop_assert!(turn.state_eq(&scripted.turn), "cut at {}", cut);
 
-            let snapshot = serde_json::to_string(&Folded::from_events(&scripted.log[..cut])).expect("JSON");
-            let mut message: Folded = serde_json::from_str(&snapshot).expect("a message");
-            scripted.log[cut..].iter().for_each(|event| message.absorb(event));
+            let snapshot = serde_json::to_string(&AssistantMessage::from_events(&scripted.log[..cut])).expect("JSON");
+            let mut message: AssistantMessage = serde_json::from_str(&snapshot).expect("a message");
+            scripted.log[cut..].iter().for_each(|event| message.apply(event));
             prop_assert_eq!(&message, &full_message);
         }
         let merged = merge_deltas(scripted.log.clone());
-        prop_assert_eq!(&Folded::from_events(&merged), &full_message);
+        prop_assert_eq!(&AssistantMessage::from_events(&merged), &full_message);
         for cut in 0..=merged.len() {
-            let mut message = Folded::from_events(&merged[..cut]);
-            merged[cut..].iter().for_each(|event| message.absorb(event));
+            let mut message = AssistantMessage::from_events(&merged[..cut]);
+            merged[cut..].iter().for_each(|event| message.apply(event));
             prop_assert_eq!(&message, &full_message, "a snapshot of a joined log, after {} events", cut);
         }
         let mut turn = restored(&merged);
-        scripted.provider_states.iter().for_each(|provider_states| turn.absorb_provider_state(provider_states));
+        scripted.provider_states.iter().for_each(|provider_states| turn.apply_provider_state(provider_states));
         prop_assert_eq!(turn.history(), scripted.turn.history(), "restored from a joined log");
     }
 

@@ -2,10 +2,10 @@
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::turn_log;
+use crate::turn_manager::TurnLookup;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::StatusCode;
@@ -188,7 +188,7 @@ async fn resolve(
     if question == "all" {
         body.check_answers_all()?;
     }
-    let turn_state = state.hub.control(&principal.user, &turn).await?;
+    let turn_state = state.turn_manager.lookup(&principal.user, &turn).await?;
     if question == "all" {
         let control = turn_state.into_control(&turn)?.ok_or_else(turn_ended)?;
         return Ok(answer_all(&*state.log, &control, &turn, body).await?.into_response());
@@ -201,7 +201,7 @@ async fn resolve(
 /// Answers one question of a turn, whether it runs or is over.
 pub(crate) async fn resolve_approval(
     log: &dyn Log,
-    turn_state: TurnState,
+    turn_state: TurnLookup,
     turn: &TurnId,
     question: &ApprovalId,
     answer: ResolveApproval,

@@ -2,10 +2,10 @@
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::turn_log;
+use crate::turn_manager::TurnLookup;
 use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -68,7 +68,7 @@ async fn cancel_call(
     principal: Principal,
     Path((turn, call)): Path<(String, String)>,
 ) -> Result<(StatusCode, axum::Json<CallAck>), ApiError> {
-    let turn_state = state.hub.control(&principal.user, &TurnId::new(turn.as_str())).await?;
+    let turn_state = state.turn_manager.lookup(&principal.user, &TurnId::new(turn.as_str())).await?;
     let ack = stop_call(&*state.log, turn_state, &TurnId::new(turn), &call).await?;
     Ok((StatusCode::ACCEPTED, axum::Json(ack)))
 }
@@ -76,7 +76,7 @@ async fn cancel_call(
 /// Stops one call of a turn, whether it runs or is over.
 pub(crate) async fn stop_call(
     log: &dyn Log,
-    turn_state: TurnState,
+    turn_state: TurnLookup,
     turn: &TurnId,
     call: &str,
 ) -> Result<CallAck, ApiError> {
@@ -108,7 +108,7 @@ async fn submit_call_result(
     Json(body): Json<CallResult>,
 ) -> Result<axum::Json<CallAck>, ApiError> {
     let turn = TurnId::new(turn);
-    if let TurnState::NotRunning = state.hub.control(&principal.user, &turn).await? {
+    if let TurnLookup::NotRunning = state.turn_manager.lookup(&principal.user, &turn).await? {
         return Err(turn_log::not_running(&turn));
     }
     let id = CallId::new(call.as_str());

@@ -40,7 +40,7 @@ pub(crate) async fn cancel_turn(
     principal: &Principal,
     turn: &TurnId,
 ) -> Result<(), ApiError> {
-    let turn_state = state.hub.control(&principal.user, turn).await?;
+    let turn_state = state.turn_manager.lookup(&principal.user, turn).await?;
     let Some(control) = turn_state.into_control(turn)? else { return Ok(()) };
     match control.cancel().await {
         CommandAck::Accepted => Ok(()),

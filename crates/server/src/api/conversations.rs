@@ -10,11 +10,11 @@ use super::page::{ListPage, PageQuery};
 use super::rating::RatingInfo;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
-use crate::hub::WaitsFor;
 use crate::maintenance::RESTORE_TIME;
 use crate::principal::{KeyScope, Principal};
 use crate::stamps::{new_id, now_ms};
 use crate::state::AppState;
+use crate::turn_manager::WaitsFor;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
@@ -25,7 +25,7 @@ use throughline_store::{
     NamedCount, NewConversation, RemovalOutcome, SearchHit, SearchHitPart, TitleSource, TurnParent,
     TurnSummary,
 };
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -92,7 +92,7 @@ impl From<ConversationSummary> for ConversationInfo {
         let ConversationSummary { conversation: row, turns, running_turn_id, awaits_approval } = summary;
         Self {
             id: row.id,
-            title: visible::escape_prose(&row.title).into_owned(),
+            title: display_escape::escape_prose(&row.title).into_owned(),
             title_by: match row.title_by {
                 TitleSource::FirstInput => "input",
                 TitleSource::UserGiven => "given",
@@ -104,8 +104,8 @@ impl From<ConversationSummary> for ConversationInfo {
             waits_for: None,
             created_at: row.created_at,
             updated_at: row.updated_at,
-            folder: row.folder.map(|name| visible::escape_prose(&name).into_owned()),
-            tags: row.tags.iter().map(|tag| visible::escape_prose(tag).into_owned()).collect(),
+            folder: row.folder.map(|name| display_escape::escape_prose(&name).into_owned()),
+            tags: row.tags.iter().map(|tag| display_escape::escape_prose(tag).into_owned()).collect(),
             pinned_at: row.pinned_at,
             archived_at: row.archived_at,
             temporary: row.temporary,
@@ -118,7 +118,7 @@ impl ConversationInfo {
     fn read(state: &AppState, summary: ConversationSummary) -> Self {
         let info = Self::from(summary);
         let running = info.running_turn_id.as_deref().map(TurnId::new);
-        let waits_for = running.and_then(|turn| state.hub.wait_of(&turn));
+        let waits_for = running.and_then(|turn| state.turn_manager.wait_of(&turn));
         Self { waits_for, ..info }
     }
 }
@@ -340,14 +340,14 @@ impl From<SearchHit> for SearchResult {
     fn from(hit: SearchHit) -> Self {
         Self {
             conversation_id: hit.conversation_id,
-            title: visible::escape_prose(&hit.title).into_owned(),
+            title: display_escape::escape_prose(&hit.title).into_owned(),
             turn_id: hit.turn_id,
             part: match hit.part {
                 SearchHitPart::Title => "title",
                 SearchHitPart::Input => "input",
                 SearchHitPart::Answer => "answer",
             },
-            snippet: visible::escape_prose(&hit.snippet).into_owned(),
+            snippet: display_escape::escape_prose(&hit.snippet).into_owned(),
             at: hit.at,
         }
     }
@@ -562,7 +562,7 @@ async fn delete(
     };
     let mut outcome = remove().await?;
     if let RemovalOutcome::StillRunning { turn_id } = &outcome
-        && state.hub.wait_for_finalize(user, turn_id).await
+        && state.turn_manager.wait_for_finalize(user, turn_id).await
     {
         outcome = remove().await?;
     }
@@ -574,7 +574,7 @@ async fn delete(
             }
             Ok(StatusCode::NO_CONTENT)
         }
-        RemovalOutcome::StillRunning { turn_id } => Err(state.hub.turn_running(&turn_id).await),
+        RemovalOutcome::StillRunning { turn_id } => Err(state.turn_manager.turn_running(&turn_id).await),
         RemovalOutcome::NotFound => Err(conversation_not_found(&id)),
     }
 }

@@ -24,7 +24,7 @@ const MEMORY_PER_BYTE: u64 = 8;
 
 /// `/v1/decode`.
 pub(crate) fn routes() -> OpenApiRouter<AppState> {
-    // The gate bounds it, as every upload.
+    // The request guard bounds it, as every upload.
     OpenApiRouter::new().routes(routes!(decode)).layer(DefaultBodyLimit::disable())
 }
 

@@ -2,11 +2,11 @@
 
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Path, Query};
-use crate::hub::Hub;
 use crate::net::{ConnectionCanceller, ConnectionInfo};
 use crate::principal::Principal;
+use crate::projections::native::{self, SnapshotKind};
 use crate::state::AppState;
-use crate::surface::native::{self, SnapshotKind};
+use crate::turn_manager::TurnManager;
 use crate::viewer::{ResumeFrom, Viewer, ViewerItem, ViewerProgress};
 use axum::Extension;
 use axum::body::{Body, Bytes};
@@ -57,9 +57,9 @@ pub(crate) struct EventsQuery {
     #[serde(default)]
     #[param(inline)]
     from: Option<StartFrom>,
-    /// A key for one use, in place of a header: `POST /v1/tickets`. The gate has looked at it already.
+    /// A key for one use, in place of a header: `POST /v1/tickets`. The request guard has looked at it already.
     #[serde(default)]
-    #[allow(dead_code, reason = "read by the gate")]
+    #[allow(dead_code, reason = "read by the request guard")]
     ticket: Option<String>,
 }
 
@@ -92,12 +92,12 @@ async fn follow(
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let from = resume_from(&query, &headers)?;
-    let viewer = state.hub.viewer(&principal, &TurnId::new(turn), from).await?;
+    let viewer = state.turn_manager.viewer(&principal, &TurnId::new(turn), from).await?;
     if viewer.has_ended() {
         // A browser's `EventSource` stops connecting at a 204.
         Ok(StatusCode::NO_CONTENT.into_response())
     } else {
-        Ok(event_stream(&state.hub, viewer, canceller_of(connection)))
+        Ok(event_stream(&state.turn_manager, viewer, canceller_of(connection)))
     }
 }
 
@@ -127,8 +127,12 @@ fn resume_from(query: &EventsQuery, headers: &HeaderMap) -> Result<ResumeFrom, A
 }
 
 /// A viewer as an event stream.
-pub(crate) fn event_stream(hub: &Hub, viewer: Viewer, canceller: Arc<ConnectionCanceller>) -> Response {
-    let meter = hub.watchdog().watch(viewer.turn().clone(), viewer.after(), canceller);
+pub(crate) fn event_stream(
+    turn_manager: &TurnManager,
+    viewer: Viewer,
+    canceller: Arc<ConnectionCanceller>,
+) -> Response {
+    let meter = turn_manager.watchdog().watch(viewer.turn().clone(), viewer.after(), canceller);
     let opening = native::stream_opening(RETRY_MS + jitter());
     let frames = stream::unfold(Some((viewer, meter, Some(opening))), |state| async move {
         let (mut viewer, meter, mut opening) = state?;

@@ -20,7 +20,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde::{Deserialize, Serialize};
 use sniff::{OCTETS, TypeSniffer};
 use throughline_store::{BlobError, FileRow, NewFile};
-use throughline_wire::visible::is_hidden;
+use throughline_wire::display_escape::is_hidden;
 use tokio::io::AsyncReadExt;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -169,7 +169,7 @@ async fn store_upload(
     let mut chunks = std::pin::pin!(chunks);
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk?;
-        sniffer.absorb(&chunk);
+        sniffer.apply(&chunk);
         blob.write(&chunk).await.map_err(blob_error)?;
         // It may itself be what takes the room.
         state.log.accepts_new_turns()?;

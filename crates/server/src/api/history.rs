@@ -5,8 +5,8 @@ mod turns;
 
 use super::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};
+use crate::export::csv;
 use crate::extract::{Path, Query};
-use crate::portable::csv;
 use crate::principal::{KeyScope, Principal};
 use crate::stamps::now_ms;
 use crate::state::AppState;
@@ -17,9 +17,9 @@ use http::{HeaderValue, header};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use throughline_engine::fold::{AssistantMessage, ToolCallBlock};
-use throughline_engine::{Event, EventKind, TimeSegment, Waterfall as Fold};
+use throughline_engine::{Event, EventKind, TimeSegment, Waterfall};
 use throughline_store::{CallCounts, CallFilter, CallRow, PAGE_ROWS_MAX, PageRequest};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -90,10 +90,10 @@ impl From<CallRow> for CallInfo {
             source: row.source,
             effect: row.effect,
             status: row.status,
-            arguments_text: visible::escape(&row.arguments).into_owned(),
+            arguments_text: display_escape::escape(&row.arguments).into_owned(),
             arguments: row.arguments,
-            output_summary: row.output_summary.map(|summary| visible::escape(&summary).into_owned()),
-            error: row.error.map(|error| visible::escape(&error).into_owned()),
+            output_summary: row.output_summary.map(|summary| display_escape::escape(&summary).into_owned()),
+            error: row.error.map(|error| display_escape::escape(&error).into_owned()),
             started_at: row.started_at,
             duration_ms: row.duration_ms,
         }
@@ -289,7 +289,7 @@ async fn get_call(
     let info = CallInfo { conversation_id: row.conversation_id, ..CallInfo::from(info) };
     let call_events: Vec<&Event> =
         events.iter().filter(|event| event.tool_id.as_ref().is_some_and(|one| one.as_str() == id)).collect();
-    let output_text = visible::escape(&call.output).into_owned();
+    let output_text = display_escape::escape(&call.output).into_owned();
     let (seen_by_model, timeline) = (result_for_model(&call, &call_events), timeline(&call_events));
     Ok(axum::Json(CallDetail { info, call, output_text, timeline, seen_by_model }))
 }
@@ -398,8 +398,8 @@ async fn get_waterfall(
     let row = state.catalog.turn(&principal.user, &turn).await?;
     let row = row.ok_or_else(|| ApiError::not_found("turn", &turn))?;
     let events = turn_log::events(&*state.log, &turn).await?;
-    let mut fold = Fold::default();
-    events.iter().for_each(|event| fold.absorb(event));
+    let mut fold = Waterfall::default();
+    events.iter().for_each(|event| fold.apply(event));
     let is_over = events.last().is_some_and(|event| matches!(event.kind, EventKind::StreamEnd { .. }));
     let until = match events.last() {
         Some(last) if is_over => last.timestamp,

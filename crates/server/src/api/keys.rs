@@ -3,9 +3,9 @@
 use super::page::PageQuery;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
-use crate::gate::{Gate, KeyInfo, MintError, NewApiKey};
 use crate::people::{self, UsageInfo, UsageLimitsBody};
 use crate::principal::{KeyScope, Principal};
+use crate::request_guard::{KeyInfo, MintError, NewApiKey, RequestGuard};
 use crate::stamps::now_ms;
 use crate::state::AppState;
 use axum::Extension;
@@ -148,7 +148,7 @@ struct CreatedTicket {
 async fn list(
     State(state): State<AppState>,
     principal: Principal,
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     Query(query): Query<KeyQuery>,
 ) -> Result<axum::Json<KeyList>, ApiError> {
     principal.require(KeyScope::Admin)?;
@@ -157,7 +157,7 @@ async fn list(
         None => None,
         Some(user) => Some(people::find(&*state.catalog, &user).await?.name),
     };
-    let page = gate.keys_page(user.as_deref(), &request).await?;
+    let page = request_guard.keys_page(user.as_deref(), &request).await?;
     Ok(axum::Json(with_usage(&state, page).await?))
 }
 
@@ -177,7 +177,7 @@ async fn with_usage(state: &AppState, page: ResultPage<KeyRow>) -> Result<KeyLis
 ))]
 async fn create(
     State(state): State<AppState>,
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     principal: Principal,
     Json(body): Json<CreateKey>,
 ) -> Result<Response, ApiError> {
@@ -196,7 +196,7 @@ async fn create(
                 .name
         }
     };
-    let (key, pass) = gate.mint(&user, new).await.map_err(mint_error)?;
+    let (key, pass) = request_guard.mint(&user, new).await.map_err(mint_error)?;
     Ok((StatusCode::CREATED, axum::Json(CreatedKey { key: key.reveal(), pass })).into_response())
 }
 
@@ -231,16 +231,16 @@ fn mint_error(error: MintError) -> ApiError {
 ))]
 async fn update(
     principal: Principal,
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     Path(key_id): Path<String>,
     Json(body): Json<UpdateKey>,
 ) -> Result<axum::Json<KeyInfo>, ApiError> {
     principal.require(KeyScope::Admin)?;
     let not_found = || ApiError::not_found("key", &key_id);
-    let mut row = gate.key(&key_id).await?.ok_or_else(not_found)?;
+    let mut row = request_guard.key(&key_id).await?.ok_or_else(not_found)?;
     row.limits.usage = body.limits.map_or(row.limits.usage, Into::into);
     row.limits.models = body.models.unwrap_or(row.limits.models);
-    if !gate.set_key_limits(&row.user, &key_id, row.limits.clone()).await.map_err(mint_error)? {
+    if !request_guard.set_key_limits(&row.user, &key_id, row.limits.clone()).await.map_err(mint_error)? {
         return Err(not_found());
     }
     Ok(axum::Json(row.into()))
@@ -252,13 +252,13 @@ async fn update(
     (status = 404, description = "Not found, or already revoked", body = ErrorResponse),
 ))]
 async fn revoke(
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     principal: Principal,
     Path(key_id): Path<String>,
 ) -> Result<StatusCode, ApiError> {
     principal.require(KeyScope::Admin)?;
-    let owner = gate.key(&key_id).await?.map_or(principal.user, |key| key.user);
-    if gate.revoke(&owner, &key_id).await? {
+    let owner = request_guard.key(&key_id).await?.map_or(principal.user, |key| key.user);
+    if request_guard.revoke(&owner, &key_id).await? {
         Ok(StatusCode::NO_CONTENT)
     } else {
         Err(ApiError::not_found("key", &key_id))
@@ -270,8 +270,11 @@ async fn revoke(
     (status = 201, description = "Created", body = CreatedTicket),
     (status = 429, description = "Too many open tickets", body = ErrorResponse),
 ))]
-async fn create_ticket(Extension(gate): Extension<Gate>, principal: Principal) -> Result<Response, ApiError> {
-    let (ticket, lifetime) = gate.ticket(&principal)?;
+async fn create_ticket(
+    Extension(request_guard): Extension<RequestGuard>,
+    principal: Principal,
+) -> Result<Response, ApiError> {
+    let (ticket, lifetime) = request_guard.ticket(&principal)?;
     let created = CreatedTicket { ticket, expires_in_ms: lifetime.as_millis() as u64 };
     Ok((StatusCode::CREATED, axum::Json(created)).into_response())
 }

@@ -3,10 +3,10 @@
 use super::turns::{InputPart, input_parts};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::hub::TurnState;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::turn_log;
+use crate::turn_manager::TurnLookup;
 use axum::extract::State;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -111,7 +111,7 @@ pub(crate) async fn queue_message(
     when: MessageTiming,
     id: Option<String>,
 ) -> Result<SentMessage, ApiError> {
-    match state.hub.send(user, control, turn, id, input, when).await? {
+    match state.turn_manager.send(user, control, turn, id, input, when).await? {
         SendResult::Queued(id) => Ok(SentMessage { id: id.as_str().to_owned() }),
         SendResult::QueueFull => {
             Err(ApiError::too_many("too_many_messages", "too many messages are queued", 1))
@@ -133,9 +133,9 @@ async fn list_messages(
     principal: Principal,
     Path(turn): Path<String>,
 ) -> Result<axum::Json<QueuedMessageList>, ApiError> {
-    let queued = match state.hub.control(&principal.user, &TurnId::new(turn)).await? {
-        TurnState::Running(control) => control.queued(),
-        TurnState::NotRunning | TurnState::Ended(_) => Vec::new(),
+    let queued = match state.turn_manager.lookup(&principal.user, &TurnId::new(turn)).await? {
+        TurnLookup::Running(control) => control.queued(),
+        TurnLookup::NotRunning | TurnLookup::Ended(_) => Vec::new(),
     };
     let queued = queued.into_iter().map(|message| QueuedMessageInfo {
         id: message.id.as_str().to_owned(),
@@ -160,7 +160,7 @@ async fn retract_message(
     Path((turn, message)): Path<(String, String)>,
 ) -> Result<axum::Json<serde_json::Value>, ApiError> {
     let control = running_turn(&state, &principal, &turn).await?;
-    match state.hub.retract(&principal.user, &control, &TurnId::new(turn), &message).await? {
+    match state.turn_manager.retract(&principal.user, &control, &TurnId::new(turn), &message).await? {
         RetractResult::Retracted(input) => Ok(axum::Json(serde_json::json!({ "input": input }))),
         RetractResult::TooLate => {
             Err(ApiError::conflict("too_late", "it was already delivered, or never existed"))
@@ -175,7 +175,7 @@ pub(crate) async fn running_turn(
     turn: &str,
 ) -> Result<TurnControl, ApiError> {
     let turn = TurnId::new(turn);
-    let turn_state = state.hub.control(&principal.user, &turn).await?;
+    let turn_state = state.turn_manager.lookup(&principal.user, &turn).await?;
     let control = turn_state.into_control(&turn)?.ok_or_else(turn_ended)?;
     if control.is_over() { Err(lost_turn(state, &turn).await) } else { Ok(control) }
 }

@@ -3,8 +3,8 @@
 use super::page_file::HTML;
 use super::sign_in::{LOGIN_COOKIE, SECURE_LOGIN_COOKIE, login_cookie};
 use crate::error::ApiError;
-use crate::gate::{Gate, RandomnessError, random_bytes};
 use crate::oidc::{CALLBACK_PATH, CallbackQuery, LOGIN_TTL, OidcProvider};
+use crate::request_guard::{RandomnessError, RequestGuard, random_bytes};
 use crate::state::AppState;
 use axum::extract::{Query, State};
 use axum::response::{IntoResponse, Response};
@@ -15,7 +15,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use serde::Deserialize;
 use std::sync::Arc;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use url::Url;
 
 /// Path at which a sign-in begins.
@@ -37,7 +37,7 @@ struct StartQuery {
 
 async fn begin(
     State(state): State<AppState>,
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     Query(query): Query<StartQuery>,
     uri: Uri,
     headers: HeaderMap,
@@ -45,7 +45,7 @@ async fn begin(
     let base = state.page_address.resolve(&uri, &headers);
     let begun = async {
         let return_to = query.return_to.as_deref().and_then(own_path).unwrap_or_else(|| "/".to_owned());
-        let begun = provider(&gate)?.begin(&base, &return_to).await?;
+        let begun = provider(&request_guard)?.begin(&base, &return_to).await?;
         redirect(begun.url.as_str(), &cookie(&base, &begun.cookie))
     };
     begun.await.unwrap_or_else(|error| error_page(&error))
@@ -53,27 +53,27 @@ async fn begin(
 
 async fn finish(
     State(state): State<AppState>,
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     Query(query): Query<CallbackQuery>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Response {
     let base = state.page_address.resolve(&uri, &headers);
     let finished = async {
-        let provider = provider(&gate)?;
+        let provider = provider(&request_guard)?;
         let finished = provider.finish(&base, query, login_cookie(&headers)).await?;
         // Another value: what was in the address of the provider is worth nothing from here on.
         let browser = URL_SAFE_NO_PAD.encode(
             random_bytes::<COOKIE_BYTES>().map_err(|error: RandomnessError| ApiError::internal(error))?,
         );
-        let ticket = gate.grant_sign_in(&provider, finished.person, &browser).await?;
+        let ticket = request_guard.grant_sign_in(&provider, finished.person, &browser).await?;
         redirect(&format!("{}#sign-in={ticket}", finished.return_to), &cookie(&base, &browser))
     };
     finished.await.unwrap_or_else(|error| error_page(&error))
 }
 
-fn provider(gate: &Gate) -> Result<Arc<OidcProvider>, ApiError> {
-    gate.provider().cloned().ok_or_else(|| {
+fn provider(request_guard: &RequestGuard) -> Result<Arc<OidcProvider>, ApiError> {
+    request_guard.provider().cloned().ok_or_else(|| {
         ApiError::new(StatusCode::NOT_FOUND, "no_provider", "people do not sign in at a provider here")
             .remedy("sign in with a key, or with the link that `throughline serve` prints")
     })
@@ -111,7 +111,7 @@ fn redirect(location: &str, cookie: &str) -> Result<Response, ApiError> {
 /// HTML page with an error and its remedy.
 fn error_page(error: &ApiError) -> Response {
     let text = |text: &str| {
-        let text = visible::escape(text).replace('&', "&amp;").replace('<', "&lt;");
+        let text = display_escape::escape(text).replace('&', "&amp;").replace('<', "&lt;");
         text.replace('>', "&gt;").replace('"', "&quot;")
     };
     let remedy = error.remedy.as_deref().map(|remedy| format!("<p>{}</p>", text(remedy))).unwrap_or_default();

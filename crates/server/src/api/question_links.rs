@@ -2,18 +2,18 @@
 //! the questions of one answer.
 
 use super::page_file::{HTML, JAVASCRIPT, StaticFile};
-use crate::chat_questions::{self, LINK_PATH};
+use crate::chat_approvals::{self, LINK_PATH};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Json;
+use crate::projections::chat_completions::question::CallQuestion;
 use crate::state::AppState;
-use crate::surface::chat_completions::question::CallQuestion;
 use axum::Router;
 use axum::extract::State;
 use axum::routing::get;
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
 use throughline_engine::ApprovalDecision;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -88,10 +88,10 @@ async fn get_link(
     State(state): State<AppState>,
     Json(body): Json<QuestionLink>,
 ) -> Result<axum::Json<LinkedQuestions>, ApiError> {
-    let questions = chat_questions::questions_of_link(&state, &body.link).await?;
+    let questions = chat_approvals::questions_of_link(&state, &body.link).await?;
     let read = |CallQuestion { question, arguments, .. }: CallQuestion| LinkedQuestion {
         question,
-        arguments: visible::pretty_json(&arguments),
+        arguments: display_escape::pretty_json(&arguments),
     };
     Ok(axum::Json(LinkedQuestions { questions: questions.into_iter().map(read).collect() }))
 }
@@ -106,6 +106,6 @@ async fn answer_link(
     State(state): State<AppState>,
     Json(AnswerLink { link, decision, reason }): Json<AnswerLink>,
 ) -> Result<axum::Json<LinkAck>, ApiError> {
-    chat_questions::answer_link(&state, &link, decision, reason).await?;
+    chat_approvals::answer_link(&state, &link, decision, reason).await?;
     Ok(axum::Json(LinkAck { status: "resolved" }))
 }

@@ -9,7 +9,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use std::time::{SystemTime, UNIX_EPOCH};
 use throughline_store::{RatingValue, TurnRating};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -59,7 +59,7 @@ impl From<TurnRating> for RatingInfo {
             RatingValue::Up => RatingChoice::Up,
             RatingValue::Down => RatingChoice::Down,
         };
-        let reason = visible::escape(&rating.reason).into_owned();
+        let reason = display_escape::escape(&rating.reason).into_owned();
         Self { value, reason, rated_at: rating.rated_at }
     }
 }
@@ -129,7 +129,9 @@ async fn rate(
     if state.catalog.turn(user, turn).await?.is_none() {
         return Err(ApiError::not_found("turn", turn));
     }
-    if state.hub.wait_for_finalize(user, turn).await && state.catalog.rate_turn(user, turn, rating).await? {
+    if state.turn_manager.wait_for_finalize(user, turn).await
+        && state.catalog.rate_turn(user, turn, rating).await?
+    {
         return Ok(());
     }
     let running = ApiError::conflict("turn_running", "the turn is still running");

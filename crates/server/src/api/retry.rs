@@ -3,10 +3,10 @@
 use super::turns::TurnStarted;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::hub::{ConversationRef, ParentRef, TurnSpec};
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::turn_log::message_of;
+use crate::turn_manager::{ConversationRef, ParentRef, TurnSpec};
 use axum::extract::State;
 use http::StatusCode;
 use serde::Deserialize;
@@ -88,7 +88,7 @@ async fn retry_call(
     let parent = ParentRef::Turn(TurnParent::after_turn(row.id));
     let conversation = ConversationRef::Existing { conversation_id, parent };
     let spec = TurnSpec { request, conversation, files, ..TurnSpec::default() };
-    let started = state.hub.start_turn(&principal, spec).await?;
+    let started = state.turn_manager.start_turn(&principal, spec).await?;
     Ok((StatusCode::CREATED, axum::Json(TurnStarted::from(started))))
 }
 

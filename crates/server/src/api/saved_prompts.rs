@@ -152,7 +152,7 @@ async fn delete(
 fn check_name(name: &str) -> Result<(), ApiError> {
     let is_bad = name.is_empty()
         || name.chars().count() > NAME_CHARS_MAX
-        || name.chars().any(throughline_wire::visible::is_hidden);
+        || name.chars().any(throughline_wire::display_escape::is_hidden);
     if is_bad {
         let message = format!("a name has 1 to {NAME_CHARS_MAX} visible characters");
         return Err(ApiError::bad_request("invalid_value", message).param("name"));

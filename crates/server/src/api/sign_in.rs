@@ -3,10 +3,10 @@
 use super::keys::CreatedKey;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::Json;
-use crate::gate::Gate;
 #[cfg(feature = "oidc")]
 use crate::principal::SignInWay;
 use crate::principal::{KeyScope, Principal};
+use crate::request_guard::RequestGuard;
 use crate::state::AppState;
 use axum::Extension;
 use axum::extract::State;
@@ -68,15 +68,15 @@ struct SignedOut {
 #[utoipa::path(get, path = "/v1/sign-in", tag = "auth", security(()), responses(
     (status = 200, description = "The ways", body = SignInWays),
 ))]
-async fn list_ways(Extension(gate): Extension<Gate>) -> axum::Json<SignInWays> {
+async fn list_ways(Extension(request_guard): Extension<RequestGuard>) -> axum::Json<SignInWays> {
     #[cfg(feature = "oidc")]
-    let provider = gate.provider().map(|provider| ProviderLink {
-        name: throughline_wire::visible::escape(provider.name()).into_owned(),
+    let provider = request_guard.provider().map(|provider| ProviderLink {
+        name: throughline_wire::display_escape::escape(provider.name()).into_owned(),
         url: super::provider_sign_in::START_PATH,
     });
     #[cfg(not(feature = "oidc"))]
     let provider = None;
-    axum::Json(SignInWays { proxy: gate.has_proxy(), provider })
+    axum::Json(SignInWays { proxy: request_guard.has_proxy(), provider })
 }
 
 /// Exchange a sign-in link for a key, once. `throughline serve` prints the link at its start, and a sign-in at the provider ends
@@ -86,11 +86,11 @@ async fn list_ways(Extension(gate): Extension<Gate>) -> axum::Json<SignInWays> {
     (status = 401, description = "The link is unknown, used or expired", body = ErrorResponse),
 ))]
 async fn sign_in(
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     headers: HeaderMap,
     Json(body): Json<SignInRequest>,
 ) -> Result<Response, ApiError> {
-    let (key, pass) = gate.sign_in(&body.ticket, login_cookie(&headers)).await?;
+    let (key, pass) = request_guard.sign_in(&body.ticket, login_cookie(&headers)).await?;
     Ok((StatusCode::CREATED, axum::Json(CreatedKey { key: key.reveal(), pass })).into_response())
 }
 
@@ -101,14 +101,14 @@ async fn sign_in(
 async fn sign_out(
     State(state): State<AppState>,
     principal: Principal,
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     uri: Uri,
     headers: HeaderMap,
 ) -> Result<axum::Json<SignedOut>, ApiError> {
     principal.require(KeyScope::Chat)?;
-    let revoked = gate.sign_out(&principal).await?;
+    let revoked = request_guard.sign_out(&principal).await?;
     #[cfg(feature = "oidc")]
-    let provider_url = match gate.provider() {
+    let provider_url = match request_guard.provider() {
         Some(provider) if principal.signed_in_by == SignInWay::Provider => {
             let base = state.page_address.resolve(&uri, &headers);
             provider.end_session_url(&base).await.map(String::from)

@@ -26,7 +26,7 @@ use throughline::{
 };
 use throughline_engine::suggest_names;
 use throughline_tools::{AgentCallable, ToolAvailability, WithheldReason};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use throughline_wire::{CallOutcome, ToolName};
 use tokio_util::sync::CancellationToken;
 use utoipa::{IntoParams, ToSchema};
@@ -95,7 +95,7 @@ pub(super) fn tool_list(
         let of = sources.entry(fault.source.clone()).or_insert_with(|| source(&fault.source));
         of.faults.push(SourceFaultInfo {
             tool: fault.tool.map(|tool| tool.as_str().to_owned()),
-            message: visible::escape(&fault.message).into_owned(),
+            message: display_escape::escape(&fault.message).into_owned(),
             remedy: fault.remedy,
         });
     }

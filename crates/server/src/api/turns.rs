@@ -6,12 +6,12 @@ use super::events::{SseFrame, canceller_of, event_stream};
 use super::rating::RatingInfo;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{JsonText, Path, parse_json};
-use crate::hub::{ConversationRef, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
 use crate::net::ConnectionInfo;
 use crate::principal::Principal;
 use crate::state::AppState;
 use crate::telemetry::trace_parent;
 use crate::turn_log::fold_message;
+use crate::turn_manager::{ConversationRef, OnDisconnect, ParentRef, StartedTurn, TurnSpec};
 use crate::viewer::ResumeFrom;
 use axum::Extension;
 use axum::extract::State;
@@ -187,11 +187,11 @@ async fn start(
     let body: StartTurn = parse_json(&text)?;
     let mut new = TurnSpec { idempotency, ..new_turn(&state, &principal.user, body).await? };
     new.request.trace_parent = trace_parent(&headers);
-    let started = state.hub.start_turn(&principal, new).await?;
+    let started = state.turn_manager.start_turn(&principal, new).await?;
     let location = format!("/v1/turns/{}", started.turn_id.as_str());
     if wants_events(&headers) {
-        let viewer = state.hub.viewer(&principal, &started.turn_id, ResumeFrom::After(0)).await?;
-        let mut response = event_stream(&state.hub, viewer, canceller_of(connection));
+        let viewer = state.turn_manager.viewer(&principal, &started.turn_id, ResumeFrom::After(0)).await?;
+        let mut response = event_stream(&state.turn_manager, viewer, canceller_of(connection));
         if let Ok(location) = HeaderValue::from_str(&location) {
             response.headers_mut().insert(header::LOCATION, location);
         }
@@ -216,7 +216,7 @@ async fn get(
     Path(turn): Path<String>,
 ) -> Result<axum::Json<TurnSnapshot>, ApiError> {
     let turn = TurnId::new(turn);
-    state.hub.wait_for_log(&principal.user, &turn).await?;
+    state.turn_manager.wait_for_log(&principal.user, &turn).await?;
     let (message, _) = fold_message(&*state.log, &turn).await.map_err(|error| match error {
         LogError::UnknownTurn { .. } => {
             ApiError::gone("events_gone", "the events of this turn have been deleted")
@@ -236,7 +236,7 @@ async fn get(
     Ok(axum::Json(TurnSnapshot { status, last_seq: message.seq.0, message, usage, rating }))
 }
 
-/// A turn as the hub takes it.
+/// A turn as the turn manager takes it.
 ///
 /// # Errors
 /// Input that is invalid, too large or missing.

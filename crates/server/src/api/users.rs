@@ -3,9 +3,9 @@
 use super::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
-use crate::gate::Gate;
 use crate::people::{self, DeletedData, PeopleError, UsageInfo, UsageLimitsBody};
 use crate::principal::{KeyScope, Principal, SignInWay};
+use crate::request_guard::RequestGuard;
 use crate::stamps::now_ms;
 use crate::state::AppState;
 use axum::Extension;
@@ -223,14 +223,14 @@ async fn get(
 async fn update(
     State(state): State<AppState>,
     principal: Principal,
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     Path(user): Path<String>,
     Json(body): Json<UpdateUser>,
 ) -> Result<axum::Json<UserInfo>, ApiError> {
     principal.require(KeyScope::Admin)?;
     let limits = body.limits.map(Into::into);
     let person = people::change(&*state.catalog, &user, body.is_admin, limits, now_ms()).await?;
-    gate.forget_cached();
+    request_guard.forget_cached();
     Ok(axum::Json(with_usage(&state, person).await?))
 }
 
@@ -246,7 +246,7 @@ async fn update(
 async fn delete(
     State(state): State<AppState>,
     principal: Principal,
-    Extension(gate): Extension<Gate>,
+    Extension(request_guard): Extension<RequestGuard>,
     Path(user): Path<String>,
     Query(query): Query<RemoveUserQuery>,
 ) -> Result<axum::Json<RemovedUser>, ApiError> {
@@ -258,8 +258,8 @@ async fn delete(
         );
     }
     let revoked = people::remove(&*state.catalog, &person.name, now_ms()).await?;
-    gate.close_person(&person.name, &revoked);
-    let turns_cancelled = state.hub.cancel_all_of(&person.name).await;
+    request_guard.close_person(&person.name, &revoked);
+    let turns_cancelled = state.turn_manager.cancel_all_of(&person.name).await;
     let deleted = match query.data {
         RemovedDataChoice::Keep => None,
         RemovedDataChoice::Delete => {

@@ -7,13 +7,13 @@ use throughline::ToolSelection;
 use throughline::config::{TextProtocolKind, ToolMode};
 use throughline::views::ToolDescription;
 use throughline_tools::{RegisteredTool, ToolAvailability};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use utoipa::ToSchema;
 
 /// A tool, as an agent is offered it. People read its title: nothing in it is invisible.
 pub(super) fn tool_info(tool: &RegisteredTool, availability: &ToolAvailability) -> ToolDescription {
     let mut info = ToolDescription::new(tool, availability);
-    info.title = visible::escape(&info.title).into_owned();
+    info.title = display_escape::escape(&info.title).into_owned();
     info
 }
 

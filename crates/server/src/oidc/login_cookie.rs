@@ -2,7 +2,7 @@
 //! time, and once. Strangers who begin sign-ins cost no memory here.
 
 use crate::error::ApiError;
-use crate::gate::random_bytes;
+use crate::request_guard::random_bytes;
 use crate::stamps::now_ms;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

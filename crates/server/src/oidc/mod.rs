@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 use std::sync::Arc;
 use std::time::Duration;
 use throughline::config::{OidcSettings, PersonScope};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 use url::Url;
@@ -348,7 +348,7 @@ impl OidcProvider {
         ApiError::new(
             StatusCode::UNAUTHORIZED,
             "id_token",
-            format!("{} sent an invalid ID token: {why}", visible::escape(self.name())),
+            format!("{} sent an invalid ID token: {why}", display_escape::escape(self.name())),
         )
         .remedy("sign in again; if it still fails, an admin must check the clock, `issuer` and `client_id`")
     }
@@ -357,7 +357,7 @@ impl OidcProvider {
         let message = format!(
             "{} does not respond like an OpenID Connect provider: \
          {why}",
-            visible::escape(self.name())
+            display_escape::escape(self.name())
         );
         ApiError::new(StatusCode::BAD_GATEWAY, "provider_answer", message).remedy(
             "an admin must check [server.oidc] against the provider's settings; see the server's log for details",
@@ -365,7 +365,7 @@ impl OidcProvider {
     }
 
     fn unreachable(&self) -> ApiError {
-        let message = format!("{} cannot be reached", visible::escape(self.name()));
+        let message = format!("{} cannot be reached", display_escape::escape(self.name()));
         ApiError::new(StatusCode::BAD_GATEWAY, "provider_unreachable", message)
             .remedy("try again in a moment, or sign in with a key; see the server's log for details")
     }
@@ -374,7 +374,7 @@ impl OidcProvider {
 /// Error with the provider's message, in which invisible characters are spelled out.
 fn refused_by_provider(error: &str, description: Option<&str>) -> ApiError {
     let words = description.unwrap_or(error);
-    let words: String = visible::escape(words).chars().take(PROVIDER_WORDS_MAX).collect();
+    let words: String = display_escape::escape(words).chars().take(PROVIDER_WORDS_MAX).collect();
     let message = format!("the provider has refused the sign-in: {words}");
     ApiError::new(StatusCode::UNAUTHORIZED, "provider_refused", message)
         .remedy("sign in again, with an account that may use this server")

@@ -5,7 +5,7 @@ use crate::people;
 use crate::principal::{LOCAL_USER, ProviderPerson};
 use serde_json::Value;
 use throughline::config::{OidcSettings, PersonClaim};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// The person whom verified claims name.
 pub(super) fn person_of(settings: &OidcSettings, claims: &Value) -> Result<ProviderPerson, ApiError> {
@@ -63,7 +63,7 @@ fn groups_of(claim: &Value) -> Vec<&str> {
 }
 
 fn bad_claim(claim: &str, why: &str) -> ApiError {
-    ApiError::forbidden("bad_claim", format!("the claim `{}` of the ID token {why}", visible::escape(claim)))
+    ApiError::forbidden("bad_claim", format!("the claim `{}` of the ID token {why}", display_escape::escape(claim)))
         .param("claim")
         .remedy("ask the admin to set another claim in [server.oidc], or to add this claim to the account at the provider")
 }

@@ -295,7 +295,7 @@ impl Reading {
                     return;
                 }
                 match serde_json::from_slice(&line) {
-                    Ok(line) => self.absorb(line),
+                    Ok(line) => self.apply(line),
                     Err(_) => return,
                 }
             }
@@ -311,7 +311,7 @@ impl Reading {
         }
     }
 
-    fn absorb(&mut self, line: ReaderLine) {
+    fn apply(&mut self, line: ReaderLine) {
         match line {
             ReaderLine::Problem { problem } => self.problem = Some(problem),
             ReaderLine::Document { pages } => self.pages = Some(pages),
@@ -429,7 +429,7 @@ mod tests {
         let mut reading = Reading::new(1, bytes_max);
         for line in lines {
             if reading.progress == Progress::Reading {
-                reading.absorb(line.clone());
+                reading.apply(line.clone());
             }
         }
         reading.finish(is_over_time).map_err(|error| error.code)

@@ -24,7 +24,7 @@ pub(crate) enum CallChange {
 impl CallFold {
     /// Takes the next event. A row is produced when a call is announced, asks, starts and ends; not for every
     /// delta.
-    pub(crate) fn absorb(&mut self, event: &Event) -> Option<CallChange> {
+    pub(crate) fn apply(&mut self, event: &Event) -> Option<CallChange> {
         let id = event.tool_id.as_ref()?;
         if let EventKind::ToolUse { tool_name, source, effect, .. } = &event.kind {
             let row = CallRow {

@@ -81,7 +81,7 @@ impl TelemetryFold {
     }
 
     /// Takes the next event, which the log acknowledged at `acknowledged_at` (ms since 1970).
-    pub fn absorb(&mut self, event: &Event, acknowledged_at: UnixMillis, out: &mut Vec<Measurement>) {
+    pub fn apply(&mut self, event: &Event, acknowledged_at: UnixMillis, out: &mut Vec<Measurement>) {
         self.began.get_or_insert(event.timestamp);
         match &event.kind {
             EventKind::StreamStart { conversation_id, agent, mode, .. } => {

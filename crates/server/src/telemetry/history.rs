@@ -349,7 +349,7 @@ pub(super) async fn call_rows_of(
         for record in &records {
             // Readers ignore unknown events.
             let Ok(event) = serde_json::from_slice::<Event>(&record.payload) else { continue };
-            if let Some(CallChange::Row(row)) = fold.absorb(&event) {
+            if let Some(CallChange::Row(row)) = fold.apply(&event) {
                 rows.insert(row.tool_id.clone(), *row);
             }
         }

@@ -227,7 +227,7 @@ where
         line.insert("target".into(), metadata.target().into());
         line.append(&mut fields.0);
         // Invisible characters are spelled out, for readers at a terminal.
-        writeln!(writer, "{}", throughline_wire::visible::json(&serde_json::Value::Object(line)))
+        writeln!(writer, "{}", throughline_wire::display_escape::json(&serde_json::Value::Object(line)))
     }
 }
 

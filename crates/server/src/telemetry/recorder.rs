@@ -155,7 +155,7 @@ impl Telemetry {
             self.meter.rollback(change);
         }
         if let Some(sink) = &self.traces
-            && let Some(finished) = turn_telemetry.trace.absorb(measurement)
+            && let Some(finished) = turn_telemetry.trace.apply(measurement)
         {
             sink.export(finished);
         }
@@ -184,7 +184,7 @@ impl Telemetry {
     /// Effects of a user's choice on its conversation.
     fn detect_rollbacks(&self, measurement: &Measurement, delivery: UpstreamDelivery) -> Vec<RollbackKind> {
         let Measurement::ChoiceMade(choice) = measurement else { return Vec::new() };
-        self.choices.lock().unwrap_or_else(PoisonError::into_inner).absorb(choice.clone(), delivery)
+        self.choices.lock().unwrap_or_else(PoisonError::into_inner).apply(choice.clone(), delivery)
     }
 }
 
@@ -195,15 +195,15 @@ impl TurnObserver for Telemetry {
         let mut measurements = Vec::new();
         for event in events {
             // How long it took until they were seen is not known any more.
-            turn_telemetry.fold.absorb(event, event.timestamp, &mut measurements);
-            turn_telemetry.calls.absorb(event);
+            turn_telemetry.fold.apply(event, event.timestamp, &mut measurements);
+            turn_telemetry.calls.apply(event);
         }
         for measurement in &measurements {
             // The previous process has counted and logged it; the turn's trace and the next choice continue
             // from it.
             self.detect_rollbacks(measurement, turn_telemetry.delivery);
             if self.traces.is_some() {
-                turn_telemetry.trace.absorb(measurement);
+                turn_telemetry.trace.apply(measurement);
             }
         }
     }
@@ -213,9 +213,9 @@ impl TurnObserver for Telemetry {
         let mut turn_telemetry = turn_telemetry.lock().unwrap_or_else(PoisonError::into_inner);
         let (acknowledged_at, mut measurements) = (now(), Vec::new());
         for event in events {
-            turn_telemetry.fold.absorb(event, acknowledged_at, &mut measurements);
+            turn_telemetry.fold.apply(event, acknowledged_at, &mut measurements);
             if let (Some(history), Some(user)) = (self.history.get(), &turn.user)
-                && let Some(change) = turn_telemetry.calls.absorb(event)
+                && let Some(change) = turn_telemetry.calls.apply(event)
             {
                 history.record_change(user, &turn.turn_id, change);
             }

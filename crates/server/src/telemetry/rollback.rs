@@ -48,7 +48,7 @@ pub(super) struct ChoiceHistory {
 
 impl ChoiceHistory {
     /// Takes the choice for the next turn of its conversation, and returns the rollbacks.
-    pub(super) fn absorb(&mut self, choice: TurnChoice, delivery: UpstreamDelivery) -> Vec<RollbackKind> {
+    pub(super) fn apply(&mut self, choice: TurnChoice, delivery: UpstreamDelivery) -> Vec<RollbackKind> {
         let Some(conversation) = &choice.conversation else { return Vec::new() };
         let key = conversation.as_str().to_owned();
         let mut changes = Vec::new();
@@ -100,7 +100,7 @@ mod tests {
             (TurnChoice { conversation: None, ..chosen("a", "y/9", "native") }, Whole, vec![]),
         ];
         for (choice, delivery, expected) in table {
-            assert_eq!(choices.absorb(choice.clone(), delivery), expected, "{choice:?}");
+            assert_eq!(choices.apply(choice.clone(), delivery), expected, "{choice:?}");
         }
     }
 
@@ -108,9 +108,9 @@ mod tests {
     fn remembered_conversations_are_bounded() {
         let mut choices = ChoiceHistory::default();
         for at in 0..=CONVERSATIONS_REMEMBERED_MAX {
-            choices.absorb(chosen(&format!("c{at}"), "x/1", "auto"), UpstreamDelivery::Streamed);
+            choices.apply(chosen(&format!("c{at}"), "x/1", "auto"), UpstreamDelivery::Streamed);
         }
         assert_eq!(choices.last.len(), CONVERSATIONS_REMEMBERED_MAX);
-        assert_eq!(choices.absorb(chosen("c0", "x/2", "auto"), UpstreamDelivery::Streamed), [], "forgotten");
+        assert_eq!(choices.apply(chosen("c0", "x/2", "auto"), UpstreamDelivery::Streamed), [], "forgotten");
     }
 }

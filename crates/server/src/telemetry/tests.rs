@@ -30,7 +30,7 @@ fn measured(log: &str) -> Vec<Measurement> {
     let mut fold = TelemetryFold::new(ContentCapture::Omitted);
     let mut out = Vec::new();
     for event in events(log) {
-        fold.absorb(&event, event.timestamp + ACKNOWLEDGED_AFTER, &mut out);
+        fold.apply(&event, event.timestamp + ACKNOWLEDGED_AFTER, &mut out);
     }
     out
 }
@@ -226,7 +226,7 @@ fn scripted() -> TelemetryMeter {
     for log in [WITH_TOOLS, MISSED, TRIED_AGAIN, &WITH_TOOLS.replace("\"chat\"", "\"canary-secret\"")] {
         for measurement in measured(log) {
             if let Measurement::ChoiceMade(chosen) = &measurement {
-                for change in choices.absorb(chosen.clone(), UpstreamDelivery::Streamed) {
+                for change in choices.apply(chosen.clone(), UpstreamDelivery::Streamed) {
                     meter.rollback(change);
                 }
             }

@@ -81,7 +81,7 @@ impl TraceFold {
     }
 
     /// Takes a finding; gives the trace with the last one.
-    pub fn absorb(&mut self, measurement: &Measurement) -> Option<TurnTrace> {
+    pub fn apply(&mut self, measurement: &Measurement) -> Option<TurnTrace> {
         let child = match measurement {
             Measurement::StepEnded(step) => chat(step),
             Measurement::CallEnded(call) => match call.started_at {

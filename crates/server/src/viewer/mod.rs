@@ -69,7 +69,7 @@ pub struct Viewer {
     store_wait: Duration,
     /// True while the viewer has been notified of an outage of the store.
     outage_reported: bool,
-    /// Dropped with the viewer, which notifies the hub.
+    /// Dropped with the viewer, which notifies the turn manager.
     _guard: Box<dyn Send + Sync>,
 }
 

@@ -145,7 +145,10 @@ mod tests {
         }
         assert_eq!(response.headers()[header::X_FRAME_OPTIONS], "SAMEORIGIN");
         let plain = file.respond(&HeaderMap::new());
-        assert!(plain.headers().get(header::CONTENT_SECURITY_POLICY).is_none(), "the gate sets the page's");
+        assert!(
+            plain.headers().get(header::CONTENT_SECURITY_POLICY).is_none(),
+            "the request guard sets the page's"
+        );
     }
 
     #[test]

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use throughline::Upstream;
 use throughline::wire::Dialect;
 use throughline_testkit::{
-    self as testkit, ErrorMove, FakeModel, HttpAnswer, ModelScript, ScriptMove, SeenRequest,
+    self as testkit, ErrorMove, FakeModel, HttpAnswer, ModelScript, ParsedRequest, ScriptMove,
 };
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -25,7 +25,7 @@ enum Telltale {
 }
 
 impl FakeModel for Telltale {
-    fn reply(&self, _: &SeenRequest) -> ModelScript {
+    fn reply(&self, _: &ParsedRequest) -> ModelScript {
         let output = format!(
             "wrong key {CANARY} ?key=sk-canary%2F7%2Bx%3D%22q%22 Basic dXNlcjpzay1jYW5hcnkvNyt4PSJxIg=="
         );

@@ -2,8 +2,8 @@
 
 use crate::support::{TestServer, saying};
 use serde_json::{Value, json};
-use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{CallMove, ExchangeEnd, ModelScript, ScriptMove, SeenRequest};
+use throughline_testkit::parsed_request::ParsedMessage;
+use throughline_testkit::{CallMove, ExchangeEnd, ModelScript, ParsedRequest, ScriptMove};
 
 /// A point in a turn.
 struct Phase {
@@ -61,9 +61,9 @@ fn phases() -> Vec<Phase> {
 #[tokio::test]
 async fn cancel_ends_a_turn_in_every_phase() {
     for Phase { what, replies, reached, asked, calls } in phases() {
-        let model = move |seen: &SeenRequest| match seen.messages.last() {
-            Some(SeenMessage::Results(_)) => replies[1].clone(),
-            Some(SeenMessage::User { text, .. }) if text.contains("again") => {
+        let model = move |seen: &ParsedRequest| match seen.messages.last() {
+            Some(ParsedMessage::Results(_)) => replies[1].clone(),
+            Some(ParsedMessage::User { text, .. }) if text.contains("again") => {
                 ModelScript::new().say("Still here.")
             }
             _ => replies[0].clone(),

@@ -1,6 +1,6 @@
 //! Chat completions over real sockets: requests of clients, their responses, and the turns of the server.
 
-use crate::gated::{self, Gated};
+use crate::guarded_server::{self, GuardedServer};
 use crate::support::check_stream::{Answer, check_stream};
 use crate::support::{self, TestServer};
 use futures_util::StreamExt;
@@ -12,9 +12,9 @@ use throughline::engine::{CallStatus, TurnId};
 use throughline::tools::{Effect, NoArguments, tool};
 use throughline::{ApprovalMode, EventKind, ThroughlineBuilder, TurnStatus};
 use throughline_server::{AppState, KeyScope, Principal, ResumeFrom, ViewerItem};
-use throughline_testkit::seen::SeenMessage;
+use throughline_testkit::parsed_request::ParsedMessage;
 use throughline_testkit::{
-    CallMove, ErrorMove, FakeModel, ModelScript, ScriptMove, ScriptQueue, SeenRequest,
+    CallMove, ErrorMove, FakeModel, ModelScript, ParsedRequest, ScriptMove, ScriptQueue,
 };
 
 /// `note.write` writes; `weather.today` is there already.
@@ -191,7 +191,8 @@ async fn listed_renderings_appear_as_models() {
     let renders = vec![ToolRendering::Details, ToolRendering::Text];
     let listing = move |state: AppState| state.with_listed_renders(renders);
     let model = ScriptQueue::new([]);
-    let server = Gated::start_as(model, &gated::settings(), std::future::ready(()), listing).await;
+    let server =
+        GuardedServer::start_as(model, &guarded_server::settings(), std::future::ready(()), listing).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let names = async |path: &str| {
@@ -332,7 +333,7 @@ async fn turn_waits_for_results_of_client_tools() {
     // The model sees what the client has never seen: the server's call between its own.
     let seen = server.upstream.requests();
     assert_eq!(seen.len(), 2, "one turn of two steps");
-    let Some(SeenMessage::Results(results)) = seen[1].messages.last() else {
+    let Some(ParsedMessage::Results(results)) = seen[1].messages.last() else {
         panic!("{:?}", seen[1].messages)
     };
     let texts: Vec<_> = results.iter().map(|result| result.text.as_str()).collect();
@@ -372,7 +373,7 @@ async fn results_of_a_foreign_or_unknown_turn_start_a_new_turn() {
     let answered = answer(&server, with_results(&foreign, &["1", "2"])).await;
     assert_eq!(answered.content, "As given.");
     let seen = server.upstream.requests();
-    let Some(SeenMessage::Results(results)) = seen[2].messages.last() else {
+    let Some(ParsedMessage::Results(results)) = seen[2].messages.last() else {
         panic!("{:?}", seen[2].messages)
     };
     assert_eq!(results.iter().map(|result| result.text.as_str()).collect::<Vec<_>>(), ["1", "2"]);
@@ -388,7 +389,7 @@ async fn user_message_after_tool_results_reaches_the_model() {
     let seen = server.upstream.requests();
     assert_eq!(seen.len(), 2);
     assert!(
-        matches!(seen[1].messages.last(), Some(SeenMessage::User { text, .. }) if text == "Be quick."),
+        matches!(seen[1].messages.last(), Some(ParsedMessage::User { text, .. }) if text == "Be quick."),
         "{:?}",
         seen[1].messages
     );
@@ -397,8 +398,12 @@ async fn user_message_after_tool_results_reaches_the_model() {
 /// End of a turn, when it comes.
 async fn end_of(server: &TestServer, turn: &str) -> TurnStatus {
     let turn = TurnId::new(turn);
-    let mut viewer =
-        server.state.hub.viewer(&Principal::local("ada"), &turn, ResumeFrom::After(0)).await.unwrap();
+    let mut viewer = server
+        .state
+        .turn_manager
+        .viewer(&Principal::local("ada"), &turn, ResumeFrom::After(0))
+        .await
+        .unwrap();
     loop {
         let Some(ViewerItem::Records(records)) = viewer.next().await.unwrap() else { continue };
         for record in records {
@@ -474,8 +479,8 @@ fn writer() -> impl FakeModel {
 }
 
 fn writer_of(tool: &'static str, arguments: Value) -> impl FakeModel {
-    move |seen: &SeenRequest| match seen.messages.last() {
-        Some(SeenMessage::Results(results)) => ModelScript::new().say(results[0].text.clone()),
+    move |seen: &ParsedRequest| match seen.messages.last() {
+        Some(ParsedMessage::Results(results)) => ModelScript::new().say(results[0].text.clone()),
         _ => ModelScript::new().call(tool, arguments.clone()),
     }
 }

@@ -1,7 +1,7 @@
 //! Pictures in chats: each is stored once although every request repeats it, and bodies are allowed up to the
 //! chat's limit.
 
-use crate::gated::{Gated, settings};
+use crate::guarded_server::{GuardedServer, settings};
 use crate::support::TestServer;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -121,7 +121,7 @@ async fn chat_of_five_megabytes_reaches_the_model_unchanged() {
 #[tokio::test]
 async fn oversized_body_is_rejected_while_the_client_still_sends() {
     let limits = ServerLimits { chat_body_bytes_max: 100_000, ..ServerLimits::default() };
-    let server = Gated::start(ScriptQueue::new([]), &ServerSettings { limits, ..settings() }).await;
+    let server = GuardedServer::start(ScriptQueue::new([]), &ServerSettings { limits, ..settings() }).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];

@@ -4,8 +4,8 @@ use crate::support::TestServer;
 use crate::support::check_stream::{Answer, check_stream};
 use serde_json::{Value, json};
 use throughline_testkit::demo::DemoModel;
-use throughline_testkit::seen::SeenChoice;
-use throughline_testkit::{FakeModel, ModelScript, ScriptQueue, SeenRequest};
+use throughline_testkit::parsed_request::ParsedToolChoice;
+use throughline_testkit::{FakeModel, ModelScript, ParsedRequest, ScriptQueue};
 
 async fn serve(model: impl FakeModel) -> TestServer {
     TestServer::start_with(model, |builder| builder.prompt("You are short."), Default::default()).await
@@ -34,7 +34,7 @@ async fn answer(server: &TestServer, more: Value) -> Answer {
     check_stream(&bytes)
 }
 
-fn names(seen: &SeenRequest) -> Vec<&str> {
+fn names(seen: &ParsedRequest) -> Vec<&str> {
     seen.tools.iter().map(|tool| tool.name.as_str()).collect()
 }
 
@@ -63,16 +63,16 @@ const SERVERS: [&str; 3] = ["calendar_add", "queue_wait", "weather_today"];
 #[tokio::test]
 async fn tool_choice_forces_only_the_first_step() {
     for (choice, offered, expected) in [
-        (json!("required"), &["clock", "answer"][..], SeenChoice::Required),
+        (json!("required"), &["clock", "answer"][..], ParsedToolChoice::Required),
         (
             json!({"type": "function", "function": {"name": "answer"}}),
             &["answer"],
-            SeenChoice::Named("answer".into()),
+            ParsedToolChoice::Named("answer".into()),
         ),
         (
             json!({"type": "allowed_tools", "allowed_tools": {"mode": "required", "tools": [function("answer")]}}),
             &["answer"],
-            SeenChoice::Required,
+            ParsedToolChoice::Required,
         ),
     ] {
         let script =
@@ -88,7 +88,7 @@ async fn tool_choice_forces_only_the_first_step() {
         let second = answer(&server, with_results(&first, json!({}))).await;
         assert_eq!((second.content.as_str(), second.finish.as_deref()), ("Done.", Some("stop")));
         let seen = server.upstream.requests();
-        assert_eq!(seen[1].tool_choice, SeenChoice::Auto);
+        assert_eq!(seen[1].tool_choice, ParsedToolChoice::Auto);
         assert_eq!(server.upstream.violations(), []);
     }
 }
@@ -138,7 +138,7 @@ async fn tool_choice_sent_with_results_applies_to_the_next_step() {
     let second = answer(&server, with_results(&first, json!({"tool_choice": "required"}))).await;
     assert_eq!((second.finish.as_deref(), &second.calls[0].2["zone"]), (Some("tool_calls"), &json!("Rome")));
     let choices: Vec<_> = server.upstream.requests().iter().map(|seen| seen.tool_choice.clone()).collect();
-    assert_eq!(choices, [SeenChoice::Required, SeenChoice::Required]);
+    assert_eq!(choices, [ParsedToolChoice::Required, ParsedToolChoice::Required]);
     assert_eq!(server.upstream.violations(), []);
 }
 
@@ -152,7 +152,7 @@ async fn tool_choice_is_auto_in_the_second_step_after_a_restart() {
     let second = answer(&server, with_results(&first, json!({}))).await;
     assert_eq!(second.content, "Done.");
     let seen = server.upstream.requests();
-    assert_eq!((seen.len(), &seen[1].tool_choice), (2, &SeenChoice::Auto));
+    assert_eq!((seen.len(), &seen[1].tool_choice), (2, &ParsedToolChoice::Auto));
     assert_eq!(names(&seen[1]), [&SERVERS[..], &["clock", "answer"]].concat());
 }
 
@@ -210,7 +210,7 @@ async fn tool_choice_is_honored_in_text_mode() {
     let tools = json!({"tools": [function("clock")], "tool_choice": {"type": "function", "function": {"name": "clock"}}});
     let first = answer(&server, tools).await;
     assert_eq!((first.finish.as_deref(), first.calls[0].1.as_str()), (Some("tool_calls"), "clock"));
-    assert_eq!(server.upstream.requests()[0].tool_choice, SeenChoice::Named("clock".into()));
+    assert_eq!(server.upstream.requests()[0].tool_choice, ParsedToolChoice::Named("clock".into()));
     assert_eq!(server.upstream.violations(), []);
 }
 

@@ -3,7 +3,7 @@
 use crate::support::{Event, TestServer, saying};
 use serde_json::{Value, json};
 use throughline_testkit::{ModelScript, ScriptQueue};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// A date that reads as another one, and a name of a field that reads as `title`.
 const TURNED: &str = "\u{202e}2026-11-24";
@@ -60,7 +60,7 @@ async fn approval_texts_spell_out_invisible_characters() {
         ]
     );
     for text in shown(&events) {
-        assert_eq!(visible::escape(&text), text, "{text:?}");
+        assert_eq!(display_escape::escape(&text), text, "{text:?}");
     }
     let written = events.iter().find(|event| event.name == "tool_input").unwrap();
     assert_eq!(written.data["arguments"], arguments(), "what the model wrote is as it was");
@@ -71,14 +71,14 @@ async fn approval_texts_spell_out_invisible_characters() {
     assert_eq!(detail["arguments"], edited.to_string(), "exact");
     assert_eq!(detail["arguments_text"], r#"{"title":"42-11-6202\u2066"}"#);
     let output = detail["call"]["output"].as_str().unwrap();
-    assert_eq!(detail["output_text"], visible::escape(output).as_ref());
+    assert_eq!(detail["output_text"], display_escape::escape(output).as_ref());
     let conversation = format!("/v1/conversations/{}", started["conversation_id"].as_str().unwrap());
     let (_, found) = server.get(&conversation).await;
     assert_eq!(found["title"], "Tea on \\u202e2026-11-24");
     let path = format!("{conversation}/export?format=markdown");
     let page = server.client().get(server.url(&path)).send().await.unwrap().text().await.unwrap();
     assert!(page.contains("\\u202e2026-11-24") && page.contains("\\u2066"), "{page}");
-    assert_eq!(visible::escape(&page), page);
+    assert_eq!(display_escape::escape(&page), page);
 }
 
 #[tokio::test]

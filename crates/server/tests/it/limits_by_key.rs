@@ -1,6 +1,6 @@
 //! Counts of each key, however its turns begin.
 
-use crate::gated::{Gated, settings};
+use crate::guarded_server::{GuardedServer, settings};
 use crate::support;
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn endless() -> ScriptQueue {
 
 const HI: &str = r#"{"input":[{"type":"text","text":"Hi"}]}"#;
 
-async fn start(server: &Gated, key: &str) -> (u16, String) {
+async fn start(server: &GuardedServer, key: &str) -> (u16, String) {
     let bearer = format!("Bearer {key}");
     let headers = [("Authorization", bearer.as_str()), ("Content-Type", "application/json")];
     let answer = server.ask("POST", "/v1/turns", &headers, HI).await;
@@ -27,7 +27,7 @@ async fn start(server: &Gated, key: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn running_turns_are_limited_per_key() {
-    let server = Gated::start(endless(), &settings()).await;
+    let server = GuardedServer::start(endless(), &settings()).await;
     let (one, _) = server.key(&[KeyScope::Chat]).await;
     let (two, _) = server.key(&[KeyScope::Chat]).await;
     for _ in 0..ServerLimits::default().turns_per_key_max {
@@ -40,7 +40,7 @@ async fn running_turns_are_limited_per_key() {
 #[tokio::test]
 async fn turn_started_over_websocket_counts_toward_the_limit() {
     let limits = ServerLimits { turns_per_minute_max: 1, ..ServerLimits::default() };
-    let server = Gated::start(endless(), &ServerSettings { limits, ..settings() }).await;
+    let server = GuardedServer::start(endless(), &ServerSettings { limits, ..settings() }).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let mut request = format!("ws://{}/v1/ws", server.address).into_client_request().unwrap();
     let headers = request.headers_mut();

@@ -8,8 +8,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use throughline::tools::{Effect, NoArguments, tool};
 use throughline::wire::{Media, ToolOutput};
-use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest};
+use throughline_testkit::parsed_request::ParsedMessage;
+use throughline_testkit::{ModelScript, ParsedRequest, ScriptQueue};
 
 /// A size above `media_inline_bytes_max`.
 const LARGE: usize = 40_000;
@@ -57,21 +57,21 @@ fn of_type<'e>(events: &'e [Value], kind: &str) -> &'e Value {
 }
 
 /// All pictures of a request, and its text.
-fn shown(seen: &SeenRequest) -> (Vec<Vec<u8>>, String) {
+fn shown(seen: &ParsedRequest) -> (Vec<Vec<u8>>, String) {
     let (mut images, mut texts) = (Vec::new(), String::new());
     for message in &seen.messages {
         match message {
-            SeenMessage::User { images: these, text, .. } => {
+            ParsedMessage::User { images: these, text, .. } => {
                 images.extend(these.iter().map(|image| image.bytes.clone()));
                 texts.push_str(text);
             }
-            SeenMessage::Results(results) => {
+            ParsedMessage::Results(results) => {
                 for result in results {
                     images.extend(result.images.iter().map(|image| image.bytes.clone()));
                     texts.push_str(&result.text);
                 }
             }
-            SeenMessage::Assistant { .. } => {}
+            ParsedMessage::Assistant { .. } => {}
         }
     }
     (images, texts)

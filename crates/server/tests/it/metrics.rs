@@ -9,7 +9,7 @@ use throughline::tools::{Effect, NoArguments, ToolContext, tool};
 use throughline::wire::{Dialect, TransferMode};
 use throughline::{ApprovalMode, ThroughlineBuilder, Upstream};
 use throughline_server::METRICS;
-use throughline_testkit::{self as testkit, CallMove, FakeModel, ModelScript, ScriptMove, SeenRequest};
+use throughline_testkit::{self as testkit, CallMove, FakeModel, ModelScript, ParsedRequest, ScriptMove};
 use tokio::io::AsyncWriteExt;
 use tokio::time::{Duration, sleep, timeout};
 
@@ -47,7 +47,7 @@ const ANSWERED: [&str; 3] = [
 struct Scripted(Mutex<HashSet<String>>);
 
 impl FakeModel for Scripted {
-    fn reply(&self, seen: &SeenRequest) -> ModelScript {
+    fn reply(&self, seen: &ParsedRequest) -> ModelScript {
         let said = seen.user_text();
         // In text mode results arrive as a user message.
         if seen.step() > 1 || said.contains("TOOL_RESULT") {

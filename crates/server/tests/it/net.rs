@@ -1,6 +1,6 @@
 //! Connections that are slow, large, many or leaving; certificates; and the end.
 
-use crate::gated::{Answer, Gated, read_all, settings};
+use crate::guarded_server::{Answer, GuardedServer, read_all, settings};
 use crate::support;
 use serde_json::json;
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ fn narrow() -> ServerSettings {
 }
 
 /// The server's reply to a client that sends this and then nothing; it hangs up soon.
-async fn send_raw(server: &Gated, bytes: &str) -> String {
+async fn send_raw(server: &GuardedServer, bytes: &str) -> String {
     let mut socket = TcpStream::connect(server.address).await.unwrap();
     socket.write_all(bytes.as_bytes()).await.unwrap();
     let said = tokio::time::timeout(support::PATIENCE, read_all(&mut socket)).await;
@@ -45,7 +45,7 @@ async fn send_raw(server: &Gated, bytes: &str) -> String {
 
 #[tokio::test]
 async fn stalled_clients_time_out() {
-    let server = Gated::start(silent(), &hasty()).await;
+    let server = GuardedServer::start(silent(), &hasty()).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     for head in [
         "",
@@ -75,7 +75,7 @@ async fn stalled_clients_time_out() {
 
 #[tokio::test]
 async fn oversized_requests_are_rejected_with_the_limit_name() {
-    let server = Gated::start(silent(), &narrow()).await;
+    let server = GuardedServer::start(silent(), &narrow()).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let headers = [("Authorization", bearer.as_str()), JSON];
@@ -121,7 +121,7 @@ async fn oversized_requests_are_rejected_with_the_limit_name() {
 /// Python's `http.client` and others read nothing before they have written everything.
 #[tokio::test]
 async fn rejected_upload_is_drained_so_the_client_reads_the_reason() {
-    let server = Gated::start(silent(), &settings()).await;
+    let server = GuardedServer::start(silent(), &settings()).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let large = " ".repeat(70 << 20);
@@ -202,7 +202,7 @@ async fn handler_panic_closes_only_its_connection() {
 #[tokio::test]
 async fn connections_over_the_limit_wait_for_a_free_slot() {
     let limits = ServerLimits { connections_max: 2, ..ServerLimits::default() };
-    let server = Gated::start(silent(), &ServerSettings { limits, ..settings() }).await;
+    let server = GuardedServer::start(silent(), &ServerSettings { limits, ..settings() }).await;
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
     let mut places = Vec::new();
     for _ in 0..2 {
@@ -240,7 +240,7 @@ async fn shutdown_stops_accepting_drains_and_closes_idle() {
     let (drain, drained) = oneshot::channel::<()>();
     let wait = async move { drained.await.unwrap_or(()) };
     let again = ServerSettings { listen: own_address(), ..settings() };
-    let mut server = Gated::start_draining(silent(), &again, wait).await;
+    let mut server = GuardedServer::start_draining(silent(), &again, wait).await;
     let request = format!("GET /healthz HTTP/1.1\r\nHost: {}\r\n\r\n", server.address);
     let mut idle = TcpStream::connect(server.address).await.unwrap();
     idle.write_all(request.as_bytes()).await.unwrap();
@@ -272,7 +272,7 @@ async fn shutdown_stops_accepting_drains_and_closes_idle() {
 
 #[tokio::test]
 async fn second_shutdown_signal_aborts_the_drain() {
-    let mut server = Gated::start_draining(silent(), &settings(), std::future::pending()).await;
+    let mut server = GuardedServer::start_draining(silent(), &settings(), std::future::pending()).await;
     server.wish.send(()).await.unwrap();
     server.wish.send(()).await.unwrap();
     let served = server.serving.take().unwrap();
@@ -350,7 +350,7 @@ mod tls {
         (files, made.cert.pem())
     }
 
-    async fn get(server: &Gated, certificate: &str) -> reqwest::Result<reqwest::Response> {
+    async fn get(server: &GuardedServer, certificate: &str) -> reqwest::Result<reqwest::Response> {
         let root = reqwest::Certificate::from_pem(certificate.as_bytes()).unwrap();
         let client = reqwest::Client::builder().tls_certs_only([root]).no_proxy().build().unwrap();
         client.get(format!("https://localhost:{}/healthz", server.address.port())).send().await
@@ -361,7 +361,7 @@ mod tls {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let folder = tempfile::tempdir().unwrap();
         let (files, first) = write(folder.path(), "localhost");
-        let server = Gated::start(silent(), &ServerSettings { tls: Some(files), ..settings() }).await;
+        let server = GuardedServer::start(silent(), &ServerSettings { tls: Some(files), ..settings() }).await;
         let answer = get(&server, &first).await.unwrap();
         assert_eq!((answer.status().as_u16(), answer.version()), (200, http::Version::HTTP_2));
         // A client without TLS gets no answer.
@@ -403,7 +403,7 @@ mod tls {
 }
 
 /// A chat of 2 MiB with a picture in it, as it is written.
-fn large_chat(server: &Gated, bearer: &str, length: &str) -> String {
+fn large_chat(server: &GuardedServer, bearer: &str, length: &str) -> String {
     let picture = "A".repeat(2 << 20);
     let url = format!("data:image/png;base64,{picture}");
     let content = json!([{"type": "image_url", "image_url": {"url": url}}]);
@@ -429,7 +429,8 @@ async fn large_chats_are_limited_per_key_and_small_ones_are_not() {
     let hi = || ModelScript::new().say("Hi.");
     let silent = hi().broken_at(0, BodyBreak::Stall);
     let scripts = [silent, hi(), hi(), hi()];
-    let server = Gated::start(ScriptQueue::new(scripts), &ServerSettings { limits, ..settings() }).await;
+    let server =
+        GuardedServer::start(ScriptQueue::new(scripts), &ServerSettings { limits, ..settings() }).await;
     let (key, _) = server.key(&[KeyScope::Chat]).await;
     let (other, _) = server.key(&[KeyScope::Chat]).await;
     let [bearer, other] = [key, other].map(|key| format!("Bearer {key}"));

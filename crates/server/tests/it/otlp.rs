@@ -12,7 +12,7 @@ use throughline_server::{
     AttributeValue, ContentCapture, OtlpExporter, Redaction, SPAN_CONTENT_BYTES_MAX, SpanKind, Telemetry,
     TelemetryFold, TraceContext, TraceFold, TraceSink, TurnTrace,
 };
-use throughline_testkit::{ModelScript, SeenRequest};
+use throughline_testkit::{ModelScript, ParsedRequest};
 
 /// Time for sending the rest at the end.
 const BOUND: Duration = Duration::from_secs(30);
@@ -35,9 +35,9 @@ fn trace(content: ContentCapture) -> TurnTrace {
     let (mut fold, mut spans, mut found) = (TelemetryFold::new(content), TraceFold::new(context), Vec::new());
     for line in LOG.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let event: Event = serde_json::from_str(line).expect(line);
-        fold.absorb(&event, event.timestamp, &mut found);
+        fold.apply(&event, event.timestamp, &mut found);
     }
-    found.iter().find_map(|measurement| spans.absorb(measurement)).expect("the turn has ended")
+    found.iter().find_map(|measurement| spans.apply(measurement)).expect("the turn has ended")
 }
 
 #[test]
@@ -116,9 +116,9 @@ fn span_text_is_truncated_at_its_limit() {
     for line in LOG.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let line = line.replace("said-by-tool", &long);
         let event: Event = serde_json::from_str(&line).expect(&line);
-        fold.absorb(&event, event.timestamp, &mut found);
+        fold.apply(&event, event.timestamp, &mut found);
     }
-    let trace = found.iter().find_map(|measurement| spans.absorb(measurement)).expect("the turn has ended");
+    let trace = found.iter().find_map(|measurement| spans.apply(measurement)).expect("the turn has ended");
     let longest =
         trace.children.iter().flat_map(|span| &span.attributes).filter_map(|(_, value)| match value {
             AttributeValue::Text(text) => Some(text.len()),
@@ -129,7 +129,7 @@ fn span_text_is_truncated_at_its_limit() {
 }
 
 /// A model that calls a tool, and then reports it.
-fn looks(seen: &SeenRequest) -> ModelScript {
+fn looks(seen: &ParsedRequest) -> ModelScript {
     match seen.step() {
         1 if seen.user_text() == "write" => ModelScript::new().call("calendar_add", json!({"title": "tea"})),
         1 => ModelScript::new().say("Let me look.").call("weather_today", json!({})),

@@ -22,7 +22,7 @@ async fn approval_and_viewer_survive_a_restart() {
     let (seen, question) = (before.last().unwrap().id, before.last().unwrap().data["approval_id"].clone());
 
     let server = server.restart().await;
-    assert!(server.state.hub.is_ready());
+    assert!(server.state.turn_manager.is_ready());
     let mut viewer = server.follow(&turn, seen).await;
     let path = format!("/v1/turns/{turn}/approvals/{}", question.as_str().unwrap());
     let (status, answer) = server.post(&path, json!({"decision": "approve"})).await;

@@ -11,8 +11,8 @@ use throughline::tools::builtin::http::{
     AllowedPorts, ExchangeError, FetchLimits, HostResolver, HttpFetch, HttpResponse, HttpTransport,
     PinnedRequest, non_public_reason,
 };
-use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{ModelScript, SeenRequest};
+use throughline_testkit::parsed_request::ParsedMessage;
+use throughline_testkit::{ModelScript, ParsedRequest};
 
 const PUBLIC: IpAddr = IpAddr::V4(Ipv4Addr::new(93, 184, 216, 34));
 
@@ -76,9 +76,9 @@ impl Web {
 }
 
 /// A model that fetches the address in the user's message.
-fn fetcher(seen: &SeenRequest) -> ModelScript {
+fn fetcher(seen: &ParsedRequest) -> ModelScript {
     match seen.messages.last() {
-        Some(SeenMessage::User { text, .. }) => ModelScript::new().call("http_fetch", json!({"url": text})),
+        Some(ParsedMessage::User { text, .. }) => ModelScript::new().call("http_fetch", json!({"url": text})),
         _ => ModelScript::new().say("Read."),
     }
 }

@@ -3,8 +3,8 @@
 use crate::support::{self, Event, Events, PATIENCE, TestServer, answered, saying};
 use serde_json::{Value, json};
 use throughline::config::ServerLimits;
-use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest};
+use throughline_testkit::parsed_request::ParsedMessage;
+use throughline_testkit::{ModelScript, ParsedRequest, ScriptQueue};
 use tokio::time::{Duration, sleep, timeout};
 
 /// Text, a call, and text again.
@@ -142,7 +142,8 @@ async fn idempotency_key_makes_a_hundred_posts_one_turn() {
 
 #[tokio::test]
 async fn on_disconnect_cancel_ends_a_turn_without_viewers() {
-    let server = TestServer::start(|_: &SeenRequest| ModelScript::new().call("queue_wait", json!({}))).await;
+    let server =
+        TestServer::start(|_: &ParsedRequest| ModelScript::new().call("queue_wait", json!({}))).await;
     let turn =
         server.turn(json!({"input": [{"type": "text", "text": "Hi"}], "on_disconnect": "cancel"})).await;
     let (mut one, mut two) = (server.follow(&turn, 0).await, server.follow(&turn, 0).await);
@@ -175,10 +176,10 @@ async fn on_disconnect_cancel_ends_a_turn_without_viewers() {
 
 #[tokio::test]
 async fn conversation_is_continued_edited_and_forked() {
-    let server = TestServer::start(|seen: &SeenRequest| {
+    let server = TestServer::start(|seen: &ParsedRequest| {
         // Consecutive user messages are one message.
         let count = seen.messages.iter().map(|message| match message {
-            SeenMessage::User { text, .. } => text.split("\n\n").count(),
+            ParsedMessage::User { text, .. } => text.split("\n\n").count(),
             _ => 1,
         });
         ModelScript::new().say(format!("heard {}", count.sum::<usize>()))

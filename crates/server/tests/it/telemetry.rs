@@ -6,7 +6,7 @@ use axum::middleware::{self, Next};
 use axum::response::Response;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use throughline::{ApprovalMode, KeepRaw, Throughline, TurnRequest, Upstream};
+use throughline::{ApprovalMode, Throughline, TurnRequest, Upstream};
 use throughline_server::{
     AppState, CallHistory, ContentCapture, Principal, Redaction, StoreMetrics, Telemetry, TraceSink,
     TurnTrace, router,
@@ -104,7 +104,7 @@ impl TelemetryFixture {
         let request = TurnRequest {
             user: Some("me".to_owned()),
             turn_id: Some(id.into()),
-            keep_raw: KeepRaw::Yes,
+            keep_raw: true,
             input: says.into(),
             ..TurnRequest::default()
         };
@@ -197,7 +197,7 @@ enum Telltale {
 }
 
 impl FakeModel for Telltale {
-    fn reply(&self, _: &testkit::SeenRequest) -> testkit::ModelScript {
+    fn reply(&self, _: &testkit::ParsedRequest) -> testkit::ModelScript {
         let in_url = "sk-canary%2F7%2Bx%3D%22q%22";
         let in_base64 = "dXNlcjpzay1jYW5hcnkvNyt4PSJxIg==";
         let said = format!("wrong key {CANARY} ?key={in_url} Basic {in_base64}");

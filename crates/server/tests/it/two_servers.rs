@@ -85,11 +85,11 @@ fn commands(of: &Asking) -> Vec<(Method, String, Value)> {
         (
             Method::POST,
             "/messages".into(),
-            json!({"id": "said_1", "input": [{"type": "text", "text": "Hurry"}]}),
+            json!({"id": "msg_1", "input": [{"type": "text", "text": "Hurry"}]}),
         ),
         (Method::GET, "/messages".into(), Value::Null),
-        (Method::DELETE, "/messages/said_1".into(), Value::Null),
-        (Method::DELETE, "/messages/said_1".into(), Value::Null),
+        (Method::DELETE, "/messages/msg_1".into(), Value::Null),
+        (Method::DELETE, "/messages/msg_1".into(), Value::Null),
         (Method::POST, "/messages".into(), json!({"input": []})),
         (Method::POST, format!("/calls/{call}/result"), json!({"status": "success", "output": "x"})),
         (Method::POST, "/calls/call_none/cancel".into(), json!({})),
@@ -156,8 +156,8 @@ async fn websocket_commands_reach_the_owning_server() {
     let mut socket = Socket::connect(&b).await;
     for (op, expected) in [
         (
-            json!({"op": "say", "turn_id": of.turn, "id": "said_9", "input": [{"type": "text", "text": "Hurry"}]}),
-            json!({"op": "queued", "id": "said_9"}),
+            json!({"op": "say", "turn_id": of.turn, "id": "msg_9", "input": [{"type": "text", "text": "Hurry"}]}),
+            json!({"op": "queued", "id": "msg_9"}),
         ),
         (
             json!({"op": "result", "turn_id": of.turn, "tool_id": of.call, "status": "success"}),
@@ -329,7 +329,11 @@ async fn events_of_an_accepted_turn_are_awaited_not_410() {
     .await;
     assert_eq!(end.unwrap().status, "interrupted");
     assert!(
-        b.state.hub.wait_for_log("eve", &TurnId::new("turn_2")).await.is_err_and(|error| error.status == 404)
+        b.state
+            .turn_manager
+            .wait_for_log("eve", &TurnId::new("turn_2"))
+            .await
+            .is_err_and(|error| error.status == 404)
     );
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use throughline::tools::process::SpawnContext;
 use throughline::tools::vcp_plugin::{VcpPluginSource, VcpPlugins};
-use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest};
+use throughline_testkit::parsed_request::ParsedMessage;
+use throughline_testkit::{ModelScript, ParsedRequest, ScriptQueue};
 
 /// A copy of these samples: their folder, and the folder for results.
 struct Plugins(tempfile::TempDir);
@@ -62,12 +62,12 @@ async fn chat(server: &TestServer, model: &str, messages: Value) -> Value {
     answer["choices"][0]["message"]["content"].clone()
 }
 
-fn texts(seen: &SeenRequest) -> Vec<&str> {
+fn texts(seen: &ParsedRequest) -> Vec<&str> {
     seen.messages
         .iter()
         .filter_map(|message| match message {
-            SeenMessage::User { text, .. } | SeenMessage::Assistant { text, .. } => Some(text.as_str()),
-            SeenMessage::Results(_) => None,
+            ParsedMessage::User { text, .. } | ParsedMessage::Assistant { text, .. } => Some(text.as_str()),
+            ParsedMessage::Results(_) => None,
         })
         .collect()
 }
@@ -101,7 +101,7 @@ async fn preprocessor_changes_model_input_once_per_turn() {
     let seen = server.upstream.requests();
     assert_eq!(texts(&seen[0]), ["the ****** die"]);
     assert_eq!(texts(&seen[1])[0], "the ****** die");
-    assert!(matches!(seen[1].messages.last(), Some(SeenMessage::Results(_))), "{:?}", seen[1].messages);
+    assert!(matches!(seen[1].messages.last(), Some(ParsedMessage::Results(_))), "{:?}", seen[1].messages);
     let runs = std::fs::read_to_string(plugins.path("Plugin/Censor/runs.txt")).unwrap();
     assert_eq!(runs, "run\n", "once for the turn, though there were two steps");
     assert_eq!(server.upstream.violations(), []);

@@ -1,6 +1,6 @@
 //! Several turns over one WebSocket.
 
-use crate::gated::{self, Gated};
+use crate::guarded_server::{self, GuardedServer};
 use crate::support::{Socket, TestServer};
 use futures_util::SinkExt;
 use serde_json::{Value, json};
@@ -204,9 +204,11 @@ async fn socket_close_codes_name_the_reason() {
 
 #[tokio::test]
 async fn revoked_key_closes_sockets_with_4401() {
-    let server =
-        Gated::start(ScriptQueue::new([ModelScript::new().then(ScriptMove::Stall)]), &gated::settings())
-            .await;
+    let server = GuardedServer::start(
+        ScriptQueue::new([ModelScript::new().then(ScriptMove::Stall)]),
+        &guarded_server::settings(),
+    )
+    .await;
     let (key, pass) = server.key(&[KeyScope::Chat]).await;
     let bearer = format!("Bearer {key}");
     let open = async || {
@@ -218,7 +220,7 @@ async fn revoked_key_closes_sockets_with_4401() {
     following.until(has("type", "step_start")).await;
     silent.send(json!({"op": "ping"})).await;
     silent.next().await.unwrap();
-    server.gate.revoke("local", &pass.id).await.unwrap();
+    server.request_guard.revoke("local", &pass.id).await.unwrap();
     assert_eq!(silent.next().await, Err(4401));
     let last = loop {
         if let Err(code) = following.next().await {

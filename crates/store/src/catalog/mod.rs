@@ -233,7 +233,7 @@ pub trait Catalog: Send + Sync {
     ) -> Result<bool, StoreError>;
 
     /// Takes in a conversation from elsewhere. Logs of its turns, if there are any, are appended before, under the same
-    /// ids; a turn without a log is what its `adds` say.
+    /// ids; a turn without a log is what its `history_json` says.
     ///
     /// # Errors
     /// [`StoreError::Exists`]: an id is taken. [`StoreError::Invalid`]: a turn runs, or its parent is not before it.

@@ -200,7 +200,7 @@ pub struct TurnEnd {
     /// As in `stream_end`: completed, length, limit, error, cancelled, interrupted.
     pub status: String,
     /// Messages that it adds to the history, as JSON. Never parsed here.
-    pub adds: String,
+    pub history_json: String,
     /// Text of the answer, for the search.
     pub text: String,
     /// Usage, as in `session_stats`.
@@ -271,7 +271,7 @@ pub struct PathTurn {
     pub cut_at: Option<u64>,
     /// Everything that the turn adds to the history, as JSON; `None` = it runs. If the turn is cut, this is
     /// too much: fold its log.
-    pub adds: Option<String>,
+    pub history_json: Option<String>,
 }
 
 /// A turn as history has it.

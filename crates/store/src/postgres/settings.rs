@@ -3,7 +3,7 @@
 use crate::catalog::CatalogLimits;
 use std::time::Duration;
 
-/// Bounds and habits of a [`PostgresStore`](super::PostgresStore). All sizes are in bytes.
+/// Bounds and behavior of a [`PostgresStore`](super::PostgresStore). All sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PostgresSettings {
     /// When a commit waits for the disk. Default [`CommitPolicy::ByClass`].

@@ -3,7 +3,7 @@
 use crate::catalog::CatalogLimits;
 use std::time::Duration;
 
-/// Bounds and habits of a [`SqliteStore`](super::SqliteStore). All sizes are in bytes.
+/// Bounds and behavior of a [`SqliteStore`](super::SqliteStore). All sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SqliteSettings {
     /// When a commit waits for the disk. Default [`SyncPolicy::ByClass`].

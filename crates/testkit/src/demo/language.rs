@@ -1,6 +1,6 @@
 //! Language of the answer: the one that the user wrote in.
 
-use crate::seen::{SeenMessage, SeenRequest};
+use crate::parsed_request::{ParsedMessage, ParsedRequest};
 
 /// A language of the demo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,9 +11,9 @@ pub(crate) enum DemoLanguage {
 
 impl DemoLanguage {
     /// Language of the last user message that has text in one of the two.
-    pub fn of(seen: &SeenRequest) -> Self {
+    pub fn of(seen: &ParsedRequest) -> Self {
         let texts = seen.messages.iter().rev().filter_map(|message| match message {
-            SeenMessage::User { text, .. } => Some(text.as_str()),
+            ParsedMessage::User { text, .. } => Some(text.as_str()),
             _ => None,
         });
         let texts = std::iter::once(seen.user_text()).chain(texts);

@@ -14,8 +14,8 @@ mod tool_call;
 mod tool_outcome;
 
 use crate::model::FakeModel;
+use crate::parsed_request::ParsedRequest;
 use crate::script::{ModelScript, ReplyPace};
-use crate::seen::SeenRequest;
 use crate::server::{FakeUpstream, FakeUpstreamHandle};
 use std::io;
 
@@ -63,7 +63,7 @@ impl DemoModel {
 }
 
 impl FakeModel for DemoModel {
-    fn reply(&self, seen: &SeenRequest) -> ModelScript {
+    fn reply(&self, seen: &ParsedRequest) -> ModelScript {
         let mut script = reply::to(seen);
         if script.pace == ReplyPace::INSTANT {
             script.pace = self.pace;

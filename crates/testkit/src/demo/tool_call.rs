@@ -1,19 +1,19 @@
 //! Calling tools as they are offered: arguments go into the properties that the schema names.
 
+use crate::parsed_request::{ParsedRequest, ParsedTool};
 use crate::script::CallMove;
-use crate::seen::{SeenRequest, SeenTool};
 use serde_json::{Map, Value};
 
 /// A value and the names that a schema may have for it, likeliest first.
 pub(crate) struct ArgumentWish<'a>(pub &'a [&'a str], pub Value);
 
 /// A call of an offered tool, or `None` if it is not offered or no tool may be called.
-pub(crate) fn call(seen: &SeenRequest, name: &str, wishes: &[ArgumentWish<'_>]) -> Option<CallMove> {
+pub(crate) fn call(seen: &ParsedRequest, name: &str, wishes: &[ArgumentWish<'_>]) -> Option<CallMove> {
     let tool = seen.may_call().then(|| seen.tool(name)).flatten()?;
     Some(CallMove::new(name, Value::Object(arguments(tool, wishes))))
 }
 
-fn arguments(tool: &SeenTool, wishes: &[ArgumentWish<'_>]) -> Map<String, Value> {
+fn arguments(tool: &ParsedTool, wishes: &[ArgumentWish<'_>]) -> Map<String, Value> {
     let mut arguments = Map::new();
     let properties = tool.parameters.get("properties").and_then(Value::as_object);
     for ArgumentWish(names, value) in wishes {
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn arguments_follow_the_offered_schema() {
-        let tool = |parameters| SeenTool { name: "t".into(), description: String::new(), parameters };
+        let tool = |parameters| ParsedTool { name: "t".into(), description: String::new(), parameters };
         let wish = || ArgumentWish(&["city", "location"], "Oslo".into());
         let check = |parameters: Value, expected: Value| {
             assert_eq!(Value::Object(arguments(&tool(parameters), &[wish()])), expected);

@@ -6,8 +6,8 @@ pub(crate) mod request;
 
 use super::{ReplyEncoder, WholeReply, sse, status_message};
 use crate::fake_ids::{letters, signature};
+use crate::parsed_request::ParsedRequest;
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
-use crate::seen::SeenRequest;
 use serde_json::{Value, json};
 
 pub(crate) struct AnthropicReplyWriter {
@@ -26,7 +26,7 @@ enum OpenContentBlock {
 }
 
 impl AnthropicReplyWriter {
-    pub fn new(seen: &SeenRequest) -> Self {
+    pub fn new(seen: &ParsedRequest) -> Self {
         Self {
             number: seen.number,
             model: seen.model.clone(),
@@ -181,7 +181,7 @@ fn usage_object(usage: &TokenCounts) -> Value {
 }
 
 /// The non-streaming message.
-pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
+pub(crate) fn whole_reply(seen: &ParsedRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut content = Vec::new();
     if !reply.thinking.is_empty() {
         let signature = signature(&reply.thinking);

@@ -9,8 +9,8 @@ pub(crate) mod request;
 use super::anthropic::AnthropicReplyWriter;
 use super::{ReplyEncoder, WholeReply, status_message};
 use crate::fake_ids::{letters, signature};
+use crate::parsed_request::ParsedRequest;
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
-use crate::seen::SeenRequest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
@@ -32,7 +32,7 @@ enum OpenConverseBlock {
 }
 
 impl ConverseReplyWriter {
-    pub fn new(seen: &SeenRequest) -> Self {
+    pub fn new(seen: &ParsedRequest) -> Self {
         Self { number: seen.number, blocks: 0, open: None, calls: Vec::new() }
     }
 
@@ -136,7 +136,7 @@ pub(crate) struct InvokeReplyWriter {
 }
 
 impl InvokeReplyWriter {
-    pub fn new(seen: &SeenRequest) -> Self {
+    pub fn new(seen: &ParsedRequest) -> Self {
         Self { inner: AnthropicReplyWriter::new(seen) }
     }
 
@@ -227,7 +227,7 @@ fn usage_object(usage: &TokenCounts) -> Value {
 }
 
 /// The body of `Converse`.
-pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
+pub(crate) fn whole_reply(seen: &ParsedRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut content = Vec::new();
     if !reply.thinking.is_empty() {
         let reasoning = json!({"text": reply.thinking, "signature": signature(&reply.thinking)});

@@ -6,8 +6,8 @@ pub(crate) mod request;
 
 use super::{ReplyEncoder, WholeReply, sse, status_message};
 use crate::fake_ids::letters;
+use crate::parsed_request::ParsedRequest;
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
-use crate::seen::SeenRequest;
 use serde_json::{Value, json};
 
 pub(crate) struct CohereReplyWriter {
@@ -18,7 +18,7 @@ pub(crate) struct CohereReplyWriter {
 }
 
 impl CohereReplyWriter {
-    pub fn new(seen: &SeenRequest) -> Self {
+    pub fn new(seen: &ParsedRequest) -> Self {
         Self { number: seen.number, blocks: 0, open: None }
     }
 
@@ -127,7 +127,7 @@ fn usage_object(usage: &TokenCounts) -> Value {
 }
 
 /// The non-streaming body.
-pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
+pub(crate) fn whole_reply(seen: &ParsedRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut message = json!({"role": "assistant"});
     if !reply.thinking.is_empty() {
         message["tool_plan"] = reply.thinking.as_str().into();

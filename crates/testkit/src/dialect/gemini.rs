@@ -8,8 +8,8 @@ pub(crate) mod request;
 
 use super::{ReplyEncoder, WholeReply, sse, status_message};
 use crate::fake_ids::{letters, signature};
+use crate::parsed_request::{ParsedRequest, ReplyDelivery};
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
-use crate::seen::{ReplyDelivery, SeenRequest};
 use crate::voice::{SAMPLE_RATE_HZ, SpokenWord, speak_whole};
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ pub(crate) struct GeminiReplyWriter {
 }
 
 impl GeminiReplyWriter {
-    pub fn new(seen: &SeenRequest) -> Self {
+    pub fn new(seen: &ParsedRequest) -> Self {
         Self {
             number: seen.number,
             model: seen.model.clone(),
@@ -198,7 +198,7 @@ fn usage_object(usage: &TokenCounts) -> Value {
 }
 
 /// The non-streaming response.
-pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
+pub(crate) fn whole_reply(seen: &ParsedRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut parts = Vec::new();
     if !reply.thinking.is_empty() {
         parts.push(json!({"text": reply.thinking, "thought": true}));

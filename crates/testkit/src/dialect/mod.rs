@@ -12,9 +12,9 @@ pub(crate) mod openai_responses;
 mod tool_schema;
 
 use crate::http::ReceivedRequest;
+use crate::parsed_request::{ParsedRequest, ReplyDelivery};
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
-use crate::seen::{ReplyDelivery, SeenRequest};
-use crate::server::UpstreamHabits;
+use crate::server::UpstreamBehavior;
 use crate::strict_json::{RequestRefusal, RequestResult};
 use crate::voice::SpokenWord;
 use serde::{Deserialize, Serialize};
@@ -92,17 +92,21 @@ impl FakeDialect {
     /// The provider's words, if it would refuse the request.
     ///
     /// ```
-    /// use throughline_testkit::{FakeDialect, ReceivedRequest, UpstreamHabits};
+    /// use throughline_testkit::{FakeDialect, ReceivedRequest, UpstreamBehavior};
     ///
     /// let body = br#"{"model": "m", "messages": []}"#.to_vec();
     /// let request = ReceivedRequest { path: "/v1/chat/completions".into(), body, ..ReceivedRequest::default() };
-    /// let refusal = FakeDialect::OpenaiChat.read(&request, &UpstreamHabits::default()).unwrap_err();
+    /// let refusal = FakeDialect::OpenaiChat.read(&request, &UpstreamBehavior::default()).unwrap_err();
     /// assert!(refusal.contains("empty array"), "{refusal}");
     /// ```
-    pub fn read(self, request: &ReceivedRequest, habits: &UpstreamHabits) -> Result<SeenRequest, String> {
+    pub fn read(
+        self,
+        request: &ReceivedRequest,
+        behavior: &UpstreamBehavior,
+    ) -> Result<ParsedRequest, String> {
         let route = ModelRoute::of(&request.path, &request.query).filter(|route| route.dialect == self);
         let route = route.ok_or_else(|| format!("{self} has no {}", request.path))?;
-        read(&route, request, 1, habits).map_err(|refusal| refusal.message)
+        read(&route, request, 1, behavior).map_err(|refusal| refusal.message)
     }
 }
 
@@ -181,8 +185,8 @@ pub(crate) fn read(
     route: &ModelRoute,
     request: &ReceivedRequest,
     number: u64,
-    habits: &UpstreamHabits,
-) -> RequestResult<SeenRequest> {
+    behavior: &UpstreamBehavior,
+) -> RequestResult<ParsedRequest> {
     check_size(route.dialect, request.body.len())?;
     let body: Value = serde_json::from_slice(&request.body).map_err(|error| {
         RequestRefusal::new(format!(
@@ -190,7 +194,7 @@ pub(crate) fn read(
              library correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON: {error})"
         ))
     })?;
-    let blank = SeenRequest {
+    let blank = ParsedRequest {
         number,
         dialect: route.dialect,
         model: route.model.clone().unwrap_or_default(),
@@ -202,21 +206,22 @@ pub(crate) fn read(
         tool_choice: Default::default(),
         max_output_tokens: None,
         wants_usage: false,
-        call_ids: habits.call_ids,
+        call_ids: behavior.call_ids,
         headers: request.headers.clone(),
         body: Value::Null,
     };
     let mut seen = match route.dialect {
-        FakeDialect::OpenaiChat => openai_chat::request::read(&body, blank, habits),
-        FakeDialect::OpenaiResponses => openai_responses::request::read(&body, blank, habits),
-        FakeDialect::Anthropic => anthropic::request::read(&body, blank, habits),
+        FakeDialect::OpenaiChat => openai_chat::request::read(&body, blank, behavior),
+        FakeDialect::OpenaiResponses => openai_responses::request::read(&body, blank, behavior),
+        FakeDialect::Anthropic => anthropic::request::read(&body, blank, behavior),
         FakeDialect::Gemini => gemini::request::read(&body, blank),
         FakeDialect::Ollama => ollama::request::read(&body, blank),
         FakeDialect::Cohere => cohere::request::read(&body, blank),
-        FakeDialect::BedrockConverse => bedrock::request::read(&body, blank, habits),
-        FakeDialect::BedrockAnthropic => anthropic::request::read_invocation(&body, blank, habits),
+        FakeDialect::BedrockConverse => bedrock::request::read(&body, blank, behavior),
+        FakeDialect::BedrockAnthropic => anthropic::request::read_invocation(&body, blank, behavior),
     }?;
-    if let Some(at) = seen.tools.iter().position(|tool| habits.refused_tools.contains(&tool.name.as_str())) {
+    if let Some(at) = seen.tools.iter().position(|tool| behavior.refused_tools.contains(&tool.name.as_str()))
+    {
         return Err(tool_schema::refuse_always(route.dialect, at, &seen.tools[at].name));
     }
     seen.body = body;
@@ -264,7 +269,7 @@ pub(crate) trait ReplyEncoder {
     fn error(&mut self, error: &ErrorMove, out: &mut Vec<u8>);
 }
 
-pub(crate) fn encoder(seen: &SeenRequest) -> Box<dyn ReplyEncoder> {
+pub(crate) fn encoder(seen: &ParsedRequest) -> Box<dyn ReplyEncoder> {
     match seen.dialect {
         FakeDialect::OpenaiChat => Box::new(openai_chat::ChatReplyWriter::new(seen)),
         FakeDialect::OpenaiResponses => Box::new(openai_responses::ResponsesReplyWriter::new(seen)),
@@ -288,7 +293,7 @@ pub(crate) struct WholeReply {
     pub usage: TokenCounts,
 }
 
-pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
+pub(crate) fn whole_reply(seen: &ParsedRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let has_sound = matches!(seen.dialect, FakeDialect::OpenaiChat | FakeDialect::Gemini);
     let as_text = (!has_sound && !reply.spoken.is_empty())
         .then(|| WholeReply { text: format!("{}{}", reply.text, reply.spoken), ..reply.clone() });

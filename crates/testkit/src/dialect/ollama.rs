@@ -6,8 +6,8 @@ pub(crate) mod request;
 
 use super::{ReplyEncoder, WholeReply};
 use crate::fake_ids::letters;
+use crate::parsed_request::ParsedRequest;
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
-use crate::seen::SeenRequest;
 use serde_json::{Value, json};
 
 /// `created_at` of every line: fixed, so that bytes are the same in every run.
@@ -20,7 +20,7 @@ pub(crate) struct OllamaReplyWriter {
 }
 
 impl OllamaReplyWriter {
-    pub fn new(seen: &SeenRequest) -> Self {
+    pub fn new(seen: &ParsedRequest) -> Self {
         Self { number: seen.number, model: seen.model.clone(), calls: Vec::new() }
     }
 
@@ -102,7 +102,7 @@ fn last_line(model: &str, message: Value, finish: &ScriptFinish, usage: &TokenCo
 }
 
 /// The non-streaming body: the last line with everything in it.
-pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
+pub(crate) fn whole_reply(seen: &ParsedRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut message = json!({"role": "assistant", "content": reply.text});
     if !reply.thinking.is_empty() {
         message["thinking"] = reply.thinking.as_str().into();

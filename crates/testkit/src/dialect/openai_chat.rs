@@ -7,8 +7,8 @@ pub(crate) mod request;
 
 use super::{CREATED, ReplyEncoder, WholeReply, sse, status_message};
 use crate::fake_ids::letters;
+use crate::parsed_request::ParsedRequest;
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
-use crate::seen::SeenRequest;
 use crate::server::CallIdRule;
 use crate::voice::{SpokenWord, speak_whole};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub(crate) struct ChatReplyWriter {
 }
 
 impl ChatReplyWriter {
-    pub fn new(seen: &SeenRequest) -> Self {
+    pub fn new(seen: &ParsedRequest) -> Self {
         let id = response_id(seen);
         Self {
             id,
@@ -121,7 +121,7 @@ impl ReplyEncoder for ChatReplyWriter {
     }
 }
 
-fn response_id(seen: &SeenRequest) -> String {
+fn response_id(seen: &ParsedRequest) -> String {
     format!("chatcmpl-{}", letters(&format!("chat/{}", seen.number), 29))
 }
 
@@ -154,7 +154,7 @@ fn usage_object(usage: &TokenCounts) -> Value {
 }
 
 /// The non-streaming `chat.completion`.
-pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
+pub(crate) fn whole_reply(seen: &ParsedRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let content = if reply.text.is_empty() { Value::Null } else { reply.text.as_str().into() };
     let mut message = json!({"role": "assistant", "content": content, "refusal": null});
     if !reply.thinking.is_empty() {

@@ -7,8 +7,8 @@ pub(crate) mod request;
 
 use super::{CREATED, ReplyEncoder, WholeReply, sse};
 use crate::fake_ids::{letters, signature};
+use crate::parsed_request::ParsedRequest;
 use crate::script::{CallMove, ErrorMove, ScriptFinish, TokenCounts};
-use crate::seen::SeenRequest;
 use serde_json::{Value, json};
 
 pub(crate) struct ResponsesReplyWriter {
@@ -29,7 +29,7 @@ enum OpenOutputItem {
 }
 
 impl ResponsesReplyWriter {
-    pub fn new(seen: &SeenRequest) -> Self {
+    pub fn new(seen: &ParsedRequest) -> Self {
         Self {
             number: seen.number,
             model: seen.model.clone(),
@@ -284,7 +284,7 @@ fn response_object(
 }
 
 /// The non-streaming response.
-pub(crate) fn whole_reply(seen: &SeenRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
+pub(crate) fn whole_reply(seen: &ParsedRequest, reply: &WholeReply, finish: &ScriptFinish) -> Value {
     let mut output = Vec::new();
     if !reply.thinking.is_empty() {
         output.push(reasoning_item(seen.number, 0, &reply.thinking));

@@ -10,7 +10,7 @@ pub(crate) use reply::with_quirks;
 pub(crate) use rewrite::rewrite;
 
 use crate::dialect::FakeDialect;
-use crate::server::{CallIdRule, ReasoningEchoRule, UpstreamHabits};
+use crate::server::{CallIdRule, ReasoningEchoRule, UpstreamBehavior};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
@@ -201,7 +201,7 @@ impl PlantedQuirk {
     }
 
     /// Habits of an upstream with these quirks.
-    pub(crate) fn habits(quirks: &[Self], base: UpstreamHabits) -> UpstreamHabits {
+    pub(crate) fn behavior(quirks: &[Self], base: UpstreamBehavior) -> UpstreamBehavior {
         let call_ids =
             if quirks.contains(&Self::NineLetterIds) { CallIdRule::Mistral } else { base.call_ids };
         let reasoning = if quirks.contains(&Self::ReasoningEchoRequired) {
@@ -209,7 +209,7 @@ impl PlantedQuirk {
         } else {
             base.reasoning
         };
-        UpstreamHabits { call_ids, reasoning, ..base }
+        UpstreamBehavior { call_ids, reasoning, ..base }
     }
 }
 

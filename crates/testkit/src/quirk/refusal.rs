@@ -2,17 +2,17 @@
 
 use super::PlantedQuirk as Q;
 use crate::dialect::{self, FakeDialect};
+use crate::parsed_request::{ParsedRequest, ParsedToolChoice, ReplyDelivery};
 use crate::response::ScriptedResponse;
 use crate::script::{ErrorMove, UpstreamVendor};
-use crate::seen::{ReplyDelivery, SeenChoice, SeenRequest};
 use serde_json::{Value, json};
 
 /// The refusal of the first quirk that minds this request.
-pub(crate) fn refusal(quirks: &[Q], seen: &SeenRequest) -> Option<ScriptedResponse> {
+pub(crate) fn refusal(quirks: &[Q], seen: &ParsedRequest) -> Option<ScriptedResponse> {
     quirks.iter().filter(|quirk| quirk.dialects().contains(&seen.dialect)).find_map(|quirk| one(*quirk, seen))
 }
 
-fn one(quirk: Q, seen: &SeenRequest) -> Option<ScriptedResponse> {
+fn one(quirk: Q, seen: &ParsedRequest) -> Option<ScriptedResponse> {
     if quirk == Q::NoTools && !seen.tools.is_empty() {
         return Some(without_tools(seen));
     }
@@ -22,7 +22,7 @@ fn one(quirk: Q, seen: &SeenRequest) -> Option<ScriptedResponse> {
         return Some(ScriptedResponse::json(422, &body));
     }
     let streamed = seen.delivery != ReplyDelivery::Whole;
-    let forced = matches!(seen.tool_choice, SeenChoice::Required | SeenChoice::Named(_));
+    let forced = matches!(seen.tool_choice, ParsedToolChoice::Required | ParsedToolChoice::Named(_));
     let (applies, message) = match quirk {
         Q::NoStreaming => (streamed, "Streaming is not supported by this model."),
         Q::StreamOnly => {
@@ -34,7 +34,7 @@ fn one(quirk: Q, seen: &SeenRequest) -> Option<ScriptedResponse> {
         }
         Q::ForcedCallRefused => (forced, "tool_choice 'required' is not supported by this model"),
         Q::ForbiddenCallRefused => {
-            (seen.tool_choice == SeenChoice::None, "tool_choice 'none' is not supported by this model")
+            (seen.tool_choice == ParsedToolChoice::None, "tool_choice 'none' is not supported by this model")
         }
         Q::JsonSchemaRefused => (wants_schema(seen), "This response format is not supported by this model."),
         Q::ImagesRefused => (seen.has_image(), "This model does not support image input."),
@@ -53,7 +53,7 @@ fn one(quirk: Q, seen: &SeenRequest) -> Option<ScriptedResponse> {
     })
 }
 
-fn without_tools(seen: &SeenRequest) -> ScriptedResponse {
+fn without_tools(seen: &ParsedRequest) -> ScriptedResponse {
     let (status, body) = match seen.dialect {
         FakeDialect::Ollama => UpstreamVendor::OllamaNative.refusal(&seen.model),
         FakeDialect::OpenaiChat => UpstreamVendor::Vllm.refusal(&seen.model),
@@ -65,13 +65,13 @@ fn without_tools(seen: &SeenRequest) -> ScriptedResponse {
     ScriptedResponse::json(status, &body)
 }
 
-fn has_system_role(seen: &SeenRequest) -> bool {
+fn has_system_role(seen: &ParsedRequest) -> bool {
     let messages = seen.body["messages"].as_array();
     messages.is_some_and(|messages| messages.iter().any(|message| message["role"] == "system"))
 }
 
 /// True if the reply shall be JSON of a schema, in each provider's field for that.
-pub(super) fn wants_schema(seen: &SeenRequest) -> bool {
+pub(super) fn wants_schema(seen: &ParsedRequest) -> bool {
     let fields = [
         "/response_format",
         "/text/format",

@@ -2,12 +2,12 @@
 
 use super::PlantedQuirk as Q;
 use super::refusal::wants_schema;
+use crate::parsed_request::{ParsedRequest, ParsedToolChoice};
 use crate::script::{CallMove, ModelScript, ScriptMove, SpeechMove};
-use crate::seen::{SeenChoice, SeenRequest};
 use serde_json::json;
 
 /// The script as a model with these quirks plays it.
-pub(crate) fn with_quirks(quirks: &[Q], seen: &SeenRequest, mut script: ModelScript) -> ModelScript {
+pub(crate) fn with_quirks(quirks: &[Q], seen: &ParsedRequest, mut script: ModelScript) -> ModelScript {
     if script.http.is_some() || script.refuse_tools.is_some() {
         return script;
     }
@@ -17,14 +17,14 @@ pub(crate) fn with_quirks(quirks: &[Q], seen: &SeenRequest, mut script: ModelScr
     script
 }
 
-fn one(quirk: Q, seen: &SeenRequest, script: ModelScript) -> ModelScript {
-    let forced = matches!(seen.tool_choice, SeenChoice::Required | SeenChoice::Named(_));
+fn one(quirk: Q, seen: &ParsedRequest, script: ModelScript) -> ModelScript {
+    let forced = matches!(seen.tool_choice, ParsedToolChoice::Required | ParsedToolChoice::Named(_));
     match quirk {
         Q::IgnoresTools if script.calls() => instead(script, "I cannot look that up."),
         Q::ForcedCallIgnored if forced => instead(script, "Hello."),
         Q::ImagesIgnored if seen.has_image() => instead(script, "I cannot see pictures."),
         Q::JsonSchemaIgnored if wants_schema(seen) => instead(script, "The Eiffel Tower stands in Paris."),
-        Q::ForbiddenCallIgnored if seen.tool_choice == SeenChoice::None => match seen.tools.first() {
+        Q::ForbiddenCallIgnored if seen.tool_choice == ParsedToolChoice::None => match seen.tools.first() {
             Some(tool) => {
                 ModelScript { moves: Vec::new(), ..script }.call(&tool.name, json!({"city": "Paris"}))
             }

@@ -3,8 +3,8 @@
 use super::PlantedQuirk as Q;
 use crate::dialect::FakeDialect;
 use crate::fake_ids::garbage;
+use crate::parsed_request::{ParsedRequest, ReplyDelivery};
 use crate::response::{ResponseStep, ScriptedResponse};
-use crate::seen::{ReplyDelivery, SeenRequest};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -12,7 +12,11 @@ use std::collections::BTreeMap;
 const NOISE_BYTES: u32 = 96;
 
 /// Changes a streamed reply.
-pub(crate) fn rewrite(quirks: &[Q], seen: &SeenRequest, mut response: ScriptedResponse) -> ScriptedResponse {
+pub(crate) fn rewrite(
+    quirks: &[Q],
+    seen: &ParsedRequest,
+    mut response: ScriptedResponse,
+) -> ScriptedResponse {
     if seen.delivery == ReplyDelivery::Whole || response.status != 200 {
         return response;
     }

@@ -362,15 +362,15 @@ impl Simulation<'_> {
             {
                 return Err(format!("{id} is taken in and does not wait"));
             }
-            self.message.absorb(event);
+            self.message.apply(event);
             if self.plan.through_json {
-                self.shadow.absorb(&through_json(event)?);
+                self.shadow.replay(&through_json(event)?);
             } else {
-                self.shadow.absorb(event);
+                self.shadow.replay(event);
             }
         }
         for states in &out.provider_states {
-            self.shadow.absorb_provider_state(states);
+            self.shadow.apply_provider_state(states);
         }
         if self.mutant.is_none() && !self.turn.state_eq(&self.shadow) {
             return Err("a machine restored from the events is not the live one".into());
@@ -400,8 +400,8 @@ impl Simulation<'_> {
 
     /// Hands pending events to the log.
     fn append_next(&mut self) {
-        if let Some(AppendBatch { events, provider_states: states }) = self.outbox.next_append() {
-            self.appending = Some((events.to_vec(), states.to_vec()));
+        if let Some(AppendBatch { events, provider_states }) = self.outbox.next_append() {
+            self.appending = Some((events.to_vec(), provider_states.to_vec()));
             let wait = self.rng.wait(self.plan.append_ms);
             self.schedule(wait, AgendaItem::Appended);
         }
@@ -717,7 +717,7 @@ impl Simulation<'_> {
             return self.input(TurnInput::ToolRedefined { tool, fingerprint: now, start: None });
         }
         let refused = arguments.value["q"] == REFUSED_Q;
-        let verdict = if self.rng.chance(8) || refused {
+        let validation = if self.rng.chance(8) || refused {
             ArgumentValidation::Invalid { message: "/q: expected a number".into() }
         } else {
             ArgumentValidation::Valid
@@ -725,11 +725,11 @@ impl Simulation<'_> {
         // The verdict of the latest check of a text counts, also after the same text was sent twice.
         let latest = self.checked.entry((call.clone(), arguments.text)).or_insert((version, false));
         if version >= latest.0 {
-            *latest = (version, verdict == ArgumentValidation::Valid);
+            *latest = (version, validation == ArgumentValidation::Valid);
         }
         let unchecked = refused && self.mutant == Some(SimMutant::EditUnchecked);
-        let verdict = if unchecked { ArgumentValidation::Valid } else { verdict };
-        self.input(TurnInput::Validated { call, version, validation: verdict })
+        let validation = if unchecked { ArgumentValidation::Valid } else { validation };
+        self.input(TurnInput::Validated { call, version, validation })
     }
 
     /// Changes the definition of a tool; sometimes the machine is notified immediately, else when it starts
@@ -844,7 +844,7 @@ impl Simulation<'_> {
         let json = serde_json::to_string(&snapshot).map_err(|error| error.to_string())?;
         let mut resumed: AssistantMessage =
             serde_json::from_str(&json).map_err(|error| format!("{error} in {json}"))?;
-        self.log.iter().for_each(|event| resumed.absorb(event));
+        self.log.iter().for_each(|event| resumed.apply(event));
         if resumed != full_message {
             return Err(format!("a snapshot after {cut} events and the rest is not the whole"));
         }

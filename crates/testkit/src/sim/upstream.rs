@@ -98,12 +98,12 @@ fn call(rng: &mut SimRng, slot: CallSlot, request: &ModelRequest) -> Vec<StepEve
     match rng.below(20) {
         0 => {
             let raw = RawArguments(arguments.text[..arguments.text.len() / 2].to_owned());
-            let why = if rng.chance(50) {
+            let reason = if rng.chance(50) {
                 BrokenCall::Cut
             } else {
                 BrokenCall::InvalidJson { message: "cut".into() }
             };
-            events.push(StepEvent::CallBroken { slot, reason: why, raw });
+            events.push(StepEvent::CallBroken { slot, reason, raw });
         }
         // Never sealed: it depends on the end what becomes of it.
         1 => {}

@@ -1,15 +1,17 @@
 //! Text mode as a model sees it: tools described in the system prompt, calls written into the reply, results read from
 //! the user's next message.
 //!
-//! Writer and reader are the testkit's own. If they shared a line with `throughline_wire::text`, no test would see a
+//! Writer and reader are the testkit's own. If they shared a line with `throughline_wire::text_calls`, no test would see a
 //! misunderstanding of the protocol. The reader is strict: framing that data could have broken is a violation.
 
 mod tilde;
 mod vcp;
 mod xml;
 
+use crate::parsed_request::{
+    ParsedMessage, ParsedRequest, ParsedTool, ParsedToolCall, ParsedToolChoice, ParsedToolResult,
+};
 use crate::script::{CallMove, ModelScript, ScriptFinish, ScriptMove, SpeechMove};
-use crate::seen::{SeenCall, SeenChoice, SeenMessage, SeenRequest, SeenResult, SeenTool};
 use serde::{Deserialize, Serialize};
 
 /// Notation of calls as text.
@@ -40,7 +42,7 @@ pub enum CallStyle {
 
 impl CallStyle {
     /// The protocol for a request; `None` = native.
-    pub(crate) fn protocol(self, seen: &SeenRequest) -> Option<CallProtocol> {
+    pub(crate) fn protocol(self, seen: &ParsedRequest) -> Option<CallProtocol> {
         match self {
             Self::Auto => seen.protocol,
             Self::Native => None,
@@ -69,7 +71,12 @@ impl CallProtocol {
         }
     }
 
-    fn history(self, text: &str, tools: &[SeenTool], faults: &mut Vec<String>) -> (String, Vec<SeenCall>) {
+    fn history(
+        self,
+        text: &str,
+        tools: &[ParsedTool],
+        faults: &mut Vec<String>,
+    ) -> (String, Vec<ParsedToolCall>) {
         match self {
             Self::Vcp => vcp::history(text, tools, faults),
             Self::Xml => xml::history(text, faults),
@@ -164,7 +171,7 @@ enum ColumnState {
 /// A system prompt, read.
 #[derive(Debug, Default)]
 struct DescribedTools {
-    tools: Vec<SeenTool>,
+    tools: Vec<ParsedTool>,
     /// Text that looks like a definition but is not one.
     faults: Vec<String>,
 }
@@ -172,7 +179,7 @@ struct DescribedTools {
 /// The beginning of a user message that holds the results of the step before.
 #[derive(Debug, Default)]
 struct ResultFrame<'t> {
-    results: Vec<SeenResult>,
+    results: Vec<ParsedToolResult>,
     /// Text after the frame.
     rest: &'t str,
     faults: Vec<String>,
@@ -184,7 +191,7 @@ const SWITCHED_OFF: &str = "[Note from the system: tools are disabled for this r
 
 /// Converts a request in text mode to its tools, calls and results. Returns the violations of framing; a
 /// request that is not in text mode stays unchanged.
-pub(crate) fn read(seen: &mut SeenRequest) -> Vec<String> {
+pub(crate) fn read(seen: &mut ParsedRequest) -> Vec<String> {
     let native = !seen.tools.is_empty() || seen.messages.iter().any(is_native);
     let instructions = seen.instructions.clone().unwrap_or_default();
     // A tool's description may hold the signs of another protocol: the guide comes before it.
@@ -206,12 +213,12 @@ pub(crate) fn read(seen: &mut SeenRequest) -> Vec<String> {
     let mut messages = Vec::with_capacity(seen.messages.len());
     for message in std::mem::take(&mut seen.messages) {
         match message {
-            SeenMessage::Assistant { text, thinking, mut calls } => {
+            ParsedMessage::Assistant { text, thinking, mut calls } => {
                 let (text, written) = protocol.history(&text, &seen.tools, &mut faults);
                 calls.extend(written);
-                messages.push(SeenMessage::Assistant { text, thinking, calls });
+                messages.push(ParsedMessage::Assistant { text, thinking, calls });
             }
-            SeenMessage::User { text, images, files } => {
+            ParsedMessage::User { text, images, files } => {
                 let framed = match protocol {
                     CallProtocol::Vcp => vcp::result_frame(&text),
                     CallProtocol::Xml => xml::result_frame(&text),
@@ -226,36 +233,36 @@ pub(crate) fn read(seen: &mut SeenRequest) -> Vec<String> {
                     protocol.unescape(rest)
                 };
                 if !framed.results.is_empty() {
-                    messages.push(SeenMessage::Results(framed.results));
+                    messages.push(ParsedMessage::Results(framed.results));
                 }
                 let (user_text, choice) = strip_tool_switch(rest);
                 if let Some(choice) = choice {
                     seen.tool_choice = choice;
                 }
                 let is_empty = user_text.is_empty() && images.is_empty() && files.is_empty();
-                if !is_empty || !matches!(messages.last(), Some(SeenMessage::Results(_))) {
-                    messages.push(SeenMessage::User { text: user_text, images, files });
+                if !is_empty || !matches!(messages.last(), Some(ParsedMessage::Results(_))) {
+                    messages.push(ParsedMessage::User { text: user_text, images, files });
                 }
             }
-            SeenMessage::Results(results) => messages.push(SeenMessage::Results(results)),
+            ParsedMessage::Results(results) => messages.push(ParsedMessage::Results(results)),
         }
     }
     seen.messages = messages;
     faults
 }
 
-fn is_native(message: &SeenMessage) -> bool {
+fn is_native(message: &ParsedMessage) -> bool {
     match message {
-        SeenMessage::Assistant { calls, .. } => !calls.is_empty(),
-        SeenMessage::Results(_) => true,
-        SeenMessage::User { .. } => false,
+        ParsedMessage::Assistant { calls, .. } => !calls.is_empty(),
+        ParsedMessage::Results(_) => true,
+        ParsedMessage::User { .. } => false,
     }
 }
 
 /// Every call before a frame is answered in it, in order, and nothing else is.
-fn check_results(messages: &[SeenMessage], results: &[SeenResult], faults: &mut Vec<String>) {
+fn check_results(messages: &[ParsedMessage], results: &[ParsedToolResult], faults: &mut Vec<String>) {
     let calls: &[_] = match messages.last() {
-        Some(SeenMessage::Assistant { calls, .. }) => calls,
+        Some(ParsedMessage::Assistant { calls, .. }) => calls,
         _ => &[],
     };
     let called: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
@@ -266,16 +273,16 @@ fn check_results(messages: &[SeenMessage], results: &[SeenResult], faults: &mut 
 }
 
 /// Takes the note out that switches tools off, or forces a call.
-fn strip_tool_switch(text: String) -> (String, Option<SeenChoice>) {
+fn strip_tool_switch(text: String) -> (String, Option<ParsedToolChoice>) {
     if !text.ends_with(']') {
         return (text, None);
     }
     let named = |note: &str| match note.split('`').nth(1) {
-        Some(name) => SeenChoice::Named(name.to_owned()),
-        None => SeenChoice::Required,
+        Some(name) => ParsedToolChoice::Named(name.to_owned()),
+        None => ParsedToolChoice::Required,
     };
     if let Some(at) = text.find(SWITCHED_OFF) {
-        return (text[..at].trim_end().to_owned(), Some(SeenChoice::None));
+        return (text[..at].trim_end().to_owned(), Some(ParsedToolChoice::None));
     }
     match text.find(FORCED) {
         Some(at) => (text[..at].trim_end().to_owned(), Some(named(&text[at..]))),

@@ -1,8 +1,8 @@
 //! VCP blocks: `<<<[TOOL_REQUEST]>>>`, fields `key:「始」value「末」`, `<<<[END_TOOL_REQUEST]>>>`.
 
 use super::{CallExtent, DescribedTools, ResultFrame, tilde};
+use crate::parsed_request::{ParsedTool, ParsedToolCall, ParsedToolResult};
 use crate::script::CallMove;
-use crate::seen::{SeenCall, SeenResult, SeenTool};
 use serde_json::{Map, Value, json};
 
 const REQUEST: &str = "<<<[TOOL_REQUEST]>>>";
@@ -112,7 +112,7 @@ pub(super) fn described_tools(instructions: &str) -> DescribedTools {
 
 /// Reads a definition: name, command, description, and a line for each parameter: `- name (type, required,
 /// one of "a", "b"): what it is`.
-fn definition(block: &str) -> Option<SeenTool> {
+fn definition(block: &str) -> Option<ParsedTool> {
     let (key, name, mut rest) = field(block).filter(|(key, ..)| *key == "tool_name")?;
     let (mut command, mut description) = (None, None);
     while let Some((key, value, tail)) =
@@ -145,7 +145,7 @@ fn definition(block: &str) -> Option<SeenTool> {
     // The example is a call of the very tool.
     let example = call_of(example.split_once(END_REQUEST)?.0.split_once(REQUEST)?.1, &[]);
     let parameters = json!({"type": "object", "properties": properties, "required": required});
-    let tool = SeenTool { name: unescape(name), description: description?, parameters };
+    let tool = ParsedTool { name: unescape(name), description: description?, parameters };
     (key == "tool_name" && example.name == tool.name).then_some(tool)
 }
 
@@ -166,7 +166,11 @@ fn listed(text: &str) -> Value {
 }
 
 /// Splits a text of the model into visible text and calls.
-pub(super) fn history(text: &str, tools: &[SeenTool], faults: &mut Vec<String>) -> (String, Vec<SeenCall>) {
+pub(super) fn history(
+    text: &str,
+    tools: &[ParsedTool],
+    faults: &mut Vec<String>,
+) -> (String, Vec<ParsedToolCall>) {
     let (mut visible, mut calls, mut rest) = (String::new(), Vec::new(), text);
     while let Some((before, tail)) = rest.split_once(REQUEST) {
         visible.push_str(before);
@@ -182,7 +186,7 @@ pub(super) fn history(text: &str, tools: &[SeenTool], faults: &mut Vec<String>) 
 }
 
 /// The fields of a block; what does not fit the grammar is the model's own mistake and stays in the text of a call.
-fn call_of(block: &str, tools: &[SeenTool]) -> SeenCall {
+fn call_of(block: &str, tools: &[ParsedTool]) -> ParsedToolCall {
     let mut name = String::new();
     let mut arguments = Map::new();
     let mut rest = block;
@@ -197,7 +201,7 @@ fn call_of(block: &str, tools: &[SeenTool]) -> SeenCall {
         }
         rest = tail;
     }
-    SeenCall { id: String::new(), name, arguments: Value::Object(arguments) }
+    ParsedToolCall { id: String::new(), name, arguments: Value::Object(arguments) }
 }
 
 /// A value as its schema has it.
@@ -231,7 +235,7 @@ pub(super) fn result_frame(text: &str) -> ResultFrame<'_> {
 }
 
 /// `tool_name`, perhaps `command` and `call`, `status`, `result`, and nothing else.
-fn result(body: &str, faults: &mut Vec<String>) -> Option<SeenResult> {
+fn result(body: &str, faults: &mut Vec<String>) -> Option<ParsedToolResult> {
     let mut fields = Vec::new();
     let mut rest = body;
     while let Some((key, value, tail)) = field(rest) {
@@ -245,5 +249,5 @@ fn result(body: &str, faults: &mut Vec<String>) -> Option<SeenResult> {
     let is_complete = shape == [&"tool_name", &"status", &"result"] && rest.trim().is_empty();
     let value = |key: &str| fields.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
     let (name, text) = (value("tool_name")?, value("result")?);
-    is_complete.then(|| SeenResult { name, text, ..SeenResult::default() })
+    is_complete.then(|| ParsedToolResult { name, text, ..ParsedToolResult::default() })
 }

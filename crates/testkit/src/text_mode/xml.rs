@@ -1,8 +1,8 @@
 //! Hermes-style elements: `<tool_call>{"name": …, "arguments": {…}}</tool_call>`.
 
 use super::{CallExtent, DescribedTools, ResultFrame, tilde};
+use crate::parsed_request::{ParsedTool, ParsedToolCall, ParsedToolResult};
 use crate::script::CallMove;
-use crate::seen::{SeenCall, SeenResult, SeenTool};
 use serde_json::Value;
 
 const CALL: &str = "<tool_call>";
@@ -58,7 +58,7 @@ pub(super) fn described_tools(instructions: &str) -> DescribedTools {
                 break;
             };
             let text = |key: &str| function[key].as_str().unwrap_or_default().to_owned();
-            tools_read.tools.push(SeenTool {
+            tools_read.tools.push(ParsedTool {
                 name: text("name"),
                 description: text("description"),
                 parameters: function["parameters"].clone(),
@@ -69,7 +69,7 @@ pub(super) fn described_tools(instructions: &str) -> DescribedTools {
 }
 
 /// Splits a text of the model into visible text and calls.
-pub(super) fn history(text: &str, faults: &mut Vec<String>) -> (String, Vec<SeenCall>) {
+pub(super) fn history(text: &str, faults: &mut Vec<String>) -> (String, Vec<ParsedToolCall>) {
     let (mut visible, mut calls, mut rest) = (String::new(), Vec::new(), text);
     while let Some((before, tail)) = rest.split_once(CALL) {
         visible.push_str(before);
@@ -79,7 +79,7 @@ pub(super) fn history(text: &str, faults: &mut Vec<String>) -> (String, Vec<Seen
         };
         let call: Value = serde_json::from_str(&unescape(element)).unwrap_or_default();
         let name = call["name"].as_str().unwrap_or_default().to_owned();
-        calls.push(SeenCall { id: String::new(), name, arguments: call["arguments"].clone() });
+        calls.push(ParsedToolCall { id: String::new(), name, arguments: call["arguments"].clone() });
         rest = after;
     }
     visible.push_str(rest);
@@ -103,7 +103,7 @@ pub(super) fn result_frame(text: &str) -> ResultFrame<'_> {
                     other => other.to_string(),
                 };
                 let name = result["name"].as_str().unwrap_or_default().to_owned();
-                frame.results.push(SeenResult { name, text, ..SeenResult::default() });
+                frame.results.push(ParsedToolResult { name, text, ..ParsedToolResult::default() });
             }
             Err(error) => frame.faults.push(format!("a result is not JSON: {error}")),
         }

@@ -4,10 +4,10 @@ use crate::client::{self, Over, hello, path, post};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
-use throughline_testkit::seen::{SeenChoice, SeenMessage};
+use throughline_testkit::parsed_request::{ParsedMessage, ParsedToolChoice};
 use throughline_testkit::{
     CallIdRule, CallMove, FakeDialect, FakeUpstream, FakeUpstreamHandle, ModelScript, ReasoningEchoRule,
-    ReceivedRequest, ScriptFinish, ScriptMove, ScriptQueue, UpstreamHabits,
+    ReceivedRequest, ScriptFinish, ScriptMove, ScriptQueue, UpstreamBehavior,
 };
 
 async fn mock() -> FakeUpstreamHandle {
@@ -368,12 +368,12 @@ async fn chat_completions_rejects_invalid_requests() {
 
 #[tokio::test]
 async fn habits_of_compatible_servers_are_enforced() {
-    let habits = UpstreamHabits {
+    let behavior = UpstreamBehavior {
         call_ids: CallIdRule::Mistral,
         reasoning: ReasoningEchoRule::Required,
-        ..UpstreamHabits::default()
+        ..UpstreamBehavior::default()
     };
-    let upstream = FakeUpstream::with_habits(habits)
+    let upstream = FakeUpstream::with_behavior(behavior)
         .serve(ScriptQueue::new([ModelScript::new()]))
         .await
         .expect("starts");
@@ -389,7 +389,7 @@ async fn habits_of_compatible_servers_are_enforced() {
         long.1.contains("Tool call id was call_1 but must be a-z, A-Z, 0-9, with a length of 9."),
         "{long:?}"
     );
-    let minted = FakeUpstream::with_habits(habits)
+    let minted = FakeUpstream::with_behavior(behavior)
         .serve(ScriptQueue::new([ModelScript::new().call("f", json!({}))]))
         .await
         .expect("starts");
@@ -464,9 +464,9 @@ fn known_upstreams_reject_unsupported_requests() {
             body: body.to_string().into_bytes(),
             ..ReceivedRequest::default()
         };
-        let refusal = FakeDialect::OpenaiChat.read(&request, &UpstreamHabits::of(name)).expect_err(name);
+        let refusal = FakeDialect::OpenaiChat.read(&request, &UpstreamBehavior::of(name)).expect_err(name);
         assert!(refusal.contains(words), "{name}: {refusal}");
-        FakeDialect::OpenaiChat.read(&request, &UpstreamHabits::of("openai")).expect(name);
+        FakeDialect::OpenaiChat.read(&request, &UpstreamBehavior::of("openai")).expect(name);
     }
 }
 
@@ -509,7 +509,7 @@ fn thinking_blocks_are_rejected_if_thinking_is_off() {
             body: body(thinking.clone(), question).to_string().into_bytes(),
             ..ReceivedRequest::default()
         };
-        let read = FakeDialect::Anthropic.read(&request, &UpstreamHabits::of(name));
+        let read = FakeDialect::Anthropic.read(&request, &UpstreamBehavior::of(name));
         let words =
             "messages.1.content.0: When thinking is disabled, an `assistant` message in the final position";
         let refusal = read.err().unwrap_or_default();
@@ -582,7 +582,7 @@ fn images_over_the_limits_are_rejected() {
                     body: body.to_string().into_bytes(),
                     ..ReceivedRequest::default()
                 };
-                dialect.read(&request, &UpstreamHabits::default())
+                dialect.read(&request, &UpstreamBehavior::default())
             };
             read(&taken).unwrap();
             let refusal = read(&refused).unwrap_err();
@@ -631,7 +631,7 @@ fn too_many_tools_are_rejected() {
                 body: body(count).to_string().into_bytes(),
                 ..ReceivedRequest::default()
             };
-            dialect.read(&request, &UpstreamHabits::of(name))
+            dialect.read(&request, &UpstreamBehavior::of(name))
         };
         read(most).unwrap();
         let refusal = read(most + 1).unwrap_err();
@@ -714,7 +714,7 @@ async fn responses_reasoning_must_be_returned_unchanged() {
     };
     assert_eq!(refused(&upstream, FakeDialect::OpenaiResponses, with(items.clone())).await.0, 200);
     assert!(
-        matches!(&upstream.requests()[1].messages[1], SeenMessage::Assistant { thinking, .. } if thinking == "Hm.")
+        matches!(&upstream.requests()[1].messages[1], ParsedMessage::Assistant { thinking, .. } if thinking == "Hm.")
     );
     let (reasoning, call) = (items[0].clone(), items[1].clone());
     let swapped = refused(&upstream, FakeDialect::OpenaiResponses, with(vec![call, reasoning.clone()])).await;
@@ -948,10 +948,14 @@ async fn requests_of_five_dialects_parse_to_the_same_form() {
             ("i", "f", "R"),
             "{dialect}"
         );
-        assert!(matches!(&seen.messages[1], SeenMessage::Assistant { text, .. } if text == "A"), "{dialect}");
+        assert!(
+            matches!(&seen.messages[1], ParsedMessage::Assistant { text, .. } if text == "A"),
+            "{dialect}"
+        );
         let tool = seen.tool("f").expect("offered");
         assert_eq!((tool.description.as_str(), &tool.parameters), ("D", &schema), "{dialect}");
-        let choice = if dialect == FakeDialect::Ollama { SeenChoice::Auto } else { SeenChoice::None };
+        let choice =
+            if dialect == FakeDialect::Ollama { ParsedToolChoice::Auto } else { ParsedToolChoice::None };
         assert_eq!(seen.tool_choice, choice, "{dialect}");
     }
 }

@@ -5,8 +5,8 @@ use crate::client::{self, Over, asking, get, hello, open, path, post, read};
 use serde_json::json;
 use std::time::Duration;
 use throughline_testkit::{
-    BodyBreak, ExchangeEnd, FakeDialect, FakeUpstream, ModelScript, ReplyPace, ScenarioRules, ScriptMove,
-    ScriptQueue, SeenRequest, UpstreamVendor, mock,
+    BodyBreak, ExchangeEnd, FakeDialect, FakeUpstream, ModelScript, ParsedRequest, ReplyPace, ScenarioRules,
+    ScriptMove, ScriptQueue, UpstreamVendor, mock,
 };
 use tokio::io::AsyncReadExt;
 
@@ -221,7 +221,7 @@ async fn model_lists_are_served_and_unknown_paths_are_404() {
 #[tokio::test]
 async fn model_can_be_a_function_of_the_request() {
     let upstream =
-        FakeUpstream::start(|seen: &SeenRequest| ModelScript::new().say(seen.user_text().to_uppercase()))
+        FakeUpstream::start(|seen: &ParsedRequest| ModelScript::new().say(seen.user_text().to_uppercase()))
             .await
             .expect("starts");
     for dialect in client::talk::SPOKEN {

@@ -5,7 +5,8 @@ pub mod prompt;
 pub(crate) mod tool_selection;
 pub(crate) mod tool_transport;
 
-pub use modes::{AgentLimitsSection, ResultsAs, SteeringMode, TextProtocolKind, ToolMode, ToolStartMode};
+pub use modes::{AgentLimitsSection, SteeringMode, TextProtocolKind, ToolMode, ToolStartMode};
+pub use throughline_wire::text_calls::ResultRole;
 pub use tool_selection::{SourceTokens, ToolSelection};
 
 use prompt::PromptTemplate;
@@ -98,7 +99,7 @@ pub struct AgentTools {
     /// The moment at which tools without side effects start.
     pub start: StartRule,
     /// Role of tool results in text mode.
-    pub results: ResultsAs,
+    pub results: ResultRole,
 }
 
 /// Calls run automatically or are started by a person: `tool_call.mode`. The transport of calls is
@@ -146,7 +147,7 @@ impl Default for AgentTools {
             execution: ExecutionMode::Serial,
             protocol: TextProtocolKind::Vcp,
             start: StartRule::Eager,
-            results: ResultsAs::User,
+            results: ResultRole::User,
         }
     }
 }

@@ -66,17 +66,6 @@ impl TextProtocolKind {
     }
 }
 
-/// Role of tool results in text mode.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ResultsAs {
-    /// A framed message of the user: every server takes it.
-    #[default]
-    User,
-    /// The `tool` role, for models that were trained so.
-    Tool,
-}
-
 /// Handling of messages that the user sends while a reply is running.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use throughline_engine::UpstreamChoice;
 use throughline_tools::{DiscoveredTool, ToolCallingMode, ToolRegistry, discover};
 use throughline_wire::ToolName;
-use throughline_wire::text::{self, TextProtocol};
+use throughline_wire::text_calls::{self, TextProtocol};
 
 /// Prompt and tools of an agent.
 #[derive(Clone, Debug)]
@@ -141,9 +141,9 @@ pub(crate) fn select_tools(input: SelectionInput<'_>) -> Result<ToolSelection, E
     let tools = &agent.tool_call;
     let protocol = match mode {
         ToolMode::Native | ToolMode::Auto => None,
-        ToolMode::Text => {
-            Some(text::protocol(requested.name()).ok_or(Error::NoProtocol { protocol: requested.name() })?)
-        }
+        ToolMode::Text => Some(
+            text_calls::protocol(requested.name()).ok_or(Error::NoProtocol { protocol: requested.name() })?,
+        ),
     };
     let transport = protocol.map_or(ToolCallingMode::Native, ToolCallingMode::Text);
     let discovered = discover(registry, tools.tools, &tools.toggles, transport);

@@ -3,7 +3,7 @@
 use super::tool_selection::ToolSelection;
 use throughline_engine::{OfferedTool, SetupRemark};
 use throughline_tools::{DiscoveredTool, ToolAvailability, WithheldReason};
-use throughline_wire::text::{self, TextProtocol};
+use throughline_wire::text_calls::{self, TextProtocol};
 use throughline_wire::{ToolDefinition, WireName};
 
 /// The tools of the request that can be called in this mode, and a remark for each of the others. `auto` is
@@ -50,7 +50,7 @@ pub(crate) fn tool_choice_remark(name: &WireName) -> SetupRemark {
 }
 
 fn not_offered_remark(name: &str, definition: &ToolDefinition, why: &str) -> SetupRemark {
-    let other = text::PROTOCOLS.iter().find(|other| other.can_offer(definition).is_ok());
+    let other = text_calls::PROTOCOLS.iter().find(|other| other.can_offer(definition).is_ok());
     let remedy = match other {
         Some(other) => {
             format!("Set `protocol = \"{}\"` in the agent's `tool_call`, or use mode `native`.", other.name())

@@ -3,7 +3,7 @@
 use super::plan::{AppPlan, BuilderOverrides};
 use super::user_agents::UserAgents;
 use super::{AppInner, Throughline};
-use crate::agent::{ResultsAs, TextProtocolKind, ToolMode, prompt};
+use crate::agent::{ResultRole, TextProtocolKind, ToolMode, prompt};
 use crate::approval::store::{ApprovalStore, ApprovalStores, InMemoryApprovalStores, SharedApprovalStore};
 use crate::approval::{ApprovalMode, ApprovalRequest, ApprovalResponse};
 use crate::clients::{CLIENT_GRACE_DEFAULT, ClientRegistry};
@@ -11,7 +11,7 @@ use crate::config::AppSettings;
 use crate::driver::ApprovalHandler;
 use crate::error::Error;
 use crate::media::MediaStore;
-use crate::observe::{KeepRaw, TurnObserver};
+use crate::observe::TurnObserver;
 use crate::upstream::Upstream;
 use serde_json::Value;
 use std::path::PathBuf;
@@ -58,7 +58,7 @@ pub struct ThroughlineBuilder {
     client_grace: Option<Duration>,
     observer: Option<Arc<dyn TurnObserver>>,
     media: Option<Arc<dyn MediaStore>>,
-    keep_raw: KeepRaw,
+    keep_raw: bool,
 }
 
 impl ThroughlineBuilder {
@@ -107,7 +107,7 @@ impl ThroughlineBuilder {
     }
 
     /// Role of tool results in text mode. Default: the user's, in a frame.
-    pub fn results_as(mut self, results: ResultsAs) -> Self {
+    pub fn result_role(mut self, results: ResultRole) -> Self {
         self.overrides.results = Some(results);
         self
     }
@@ -291,7 +291,7 @@ impl ThroughlineBuilder {
     }
 
     /// Passes the raw bytes of upstreams to the observer, for every turn. Default: for turns that request it.
-    pub fn keep_raw(mut self, keep_raw: KeepRaw) -> Self {
+    pub fn keep_raw(mut self, keep_raw: bool) -> Self {
         self.keep_raw = keep_raw;
         self
     }

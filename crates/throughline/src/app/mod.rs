@@ -18,7 +18,7 @@ use crate::config::{AppSettings, ConfiguredSource, ToolsSection};
 use crate::driver::{ApprovalHandler, ApprovalSink};
 use crate::error::Error;
 use crate::media::MediaStore;
-use crate::observe::{KeepRaw, TurnObserver};
+use crate::observe::TurnObserver;
 use crate::turn::{ClientAnswerResult, Conversation, TurnHandle, TurnRequest, UserInput};
 use crate::upstream::models::{self, ModelFacts};
 use crate::upstream::{self, PassthroughResponse, Upstream};
@@ -111,7 +111,7 @@ pub(crate) struct AppInner {
     /// Store for content that is too large for the log; `None` = it stays in the log.
     pub(crate) media: Option<Arc<dyn MediaStore>>,
     /// Applies to every turn, in addition to its request's own setting.
-    pub(crate) keep_raw: KeepRaw,
+    pub(crate) keep_raw: bool,
 }
 
 /// Changes made by loading a configuration again.

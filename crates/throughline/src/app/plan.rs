@@ -1,7 +1,7 @@
 //! Combined result of configuration and builder: upstreams, agents and limits.
 
 use crate::agent::prompt::{PromptTemplate, PromptUser};
-use crate::agent::{Agent, AgentTools, ResultsAs, TextProtocolKind, ToolMode};
+use crate::agent::{Agent, AgentTools, ResultRole, TextProtocolKind, ToolMode};
 use crate::config::AppSettings;
 use crate::error::Error;
 use crate::upstream::models::ModelFacts;
@@ -39,7 +39,7 @@ pub(crate) struct BuilderOverrides {
     pub(crate) prompt: Option<String>,
     pub(crate) mode: Option<ToolMode>,
     pub(crate) protocol: Option<TextProtocolKind>,
-    pub(crate) results: Option<ResultsAs>,
+    pub(crate) results: Option<ResultRole>,
     pub(crate) execution: ExecutionMode,
     pub(crate) start: StartRule,
     pub(crate) limits: Option<TurnLimits>,

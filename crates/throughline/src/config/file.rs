@@ -3,7 +3,7 @@
 use super::error::ConfigError;
 use super::hints;
 use super::serving::{ServerSection, StoreSection};
-use crate::agent::{AgentLimitsSection, ResultsAs, SteeringMode, TextProtocolKind, ToolMode, ToolStartMode};
+use crate::agent::{AgentLimitsSection, ResultRole, SteeringMode, TextProtocolKind, ToolMode, ToolStartMode};
 use crate::upstream::StreamingSetting;
 use crate::upstream::models::ModelFacts;
 use crate::voice::{EarsSection, VoiceSection};
@@ -214,14 +214,15 @@ pub struct UpstreamSection {
     pub profile: ProfileSection,
 }
 
-/// `on` or `off`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OnOff {
-    /// The feature is on.
-    On,
-    /// Off.
-    Off,
+/// Reads `"on"` or `"off"`.
+pub(super) fn on_or_off<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<bool>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "lowercase")]
+    enum OnOff {
+        On,
+        Off,
+    }
+    Ok(Some(matches!(OnOff::deserialize(deserializer)?, OnOff::On)))
 }
 
 /// `timeouts = { … }` of an upstream, in milliseconds; defaults in [`UpstreamTimeouts`](crate::UpstreamTimeouts).
@@ -398,7 +399,7 @@ pub struct ToolCallSection {
     /// Moment at which tools without side effects start. Default eager.
     pub start: ToolStartMode,
     /// Role of tool results in text mode: `user` or `tool`. Default user.
-    pub results: ResultsAs,
+    pub results: ResultRole,
 }
 
 impl Default for ToolCallSection {
@@ -414,7 +415,7 @@ impl Default for ToolCallSection {
             parallel_execution: false,
             protocol: TextProtocolKind::Vcp,
             start: ToolStartMode::Eager,
-            results: ResultsAs::User,
+            results: ResultRole::User,
         }
     }
 }

@@ -14,13 +14,13 @@ mod sources;
 mod stored_upstreams;
 
 pub use crate::agent::{
-    AgentLimitsSection, ResultsAs, SteeringMode, TextProtocolKind, ToolMode, ToolStartMode,
+    AgentLimitsSection, ResultRole, SteeringMode, TextProtocolKind, ToolMode, ToolStartMode,
 };
 pub(crate) use agent::agent_from_settings;
 pub use agent::{AGENT_NAME_CHARS_MAX, FieldError};
 pub use error::{ConfigError, ConfigLocation};
 pub use file::{
-    AgentSection, ConfigFile, FilesSection, HttpSection, LimitsSection, OnOff, ProfileSection, RenamedKey,
+    AgentSection, ConfigFile, FilesSection, HttpSection, LimitsSection, ProfileSection, RenamedKey,
     TimeoutsSection, ToolCallSection, ToolsSection, UpstreamSection, UserSection,
 };
 pub use hints::looks_like_key;

@@ -24,7 +24,7 @@ use throughline_engine::{
 use throughline_tools::mcp::McpSettingError;
 use throughline_tools::process::SpawnContext;
 use throughline_tools::{ToolToggle, ToolToggles, expand_variables, url_passwords};
-use throughline_wire::{Dialect, HostedToolKind, ModelSettings as Sampling};
+use throughline_wire::{Dialect, HostedToolKind, ModelSettings};
 use toml::Spanned;
 
 /// The agent that answers when none is named.
@@ -474,7 +474,7 @@ impl ConfigLayers<'_> {
             name: name.to_owned(),
             mode: self.resolve_mode(&models, section.mode.unwrap_or_default())?,
             prompt: section.prompt.as_ref().map(|prompt| self.template(prompt)).transpose()?,
-            settings: Sampling {
+            settings: ModelSettings {
                 temperature: section.temperature,
                 max_output_tokens: section.max_output_tokens,
                 parallel_tool_calls: None,

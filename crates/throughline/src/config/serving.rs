@@ -3,7 +3,7 @@
 //! Plain data. Nothing here opens a socket or a file; the server does.
 
 use super::error::ConfigError;
-use super::file::{ConfigFile, OnOff};
+use super::file::{ConfigFile, on_or_off};
 use super::oidc::{OidcSection, OidcSettings, resolve_oidc};
 use super::proxy_header::{TrustedProxySection, TrustedProxySettings, resolve_trusted_proxy};
 use super::resolve::{ConfigFlags, EnvVars};
@@ -74,9 +74,11 @@ pub struct StoreSection {
     /// Conversations without activity for this many days are deleted. Default: never.
     pub retention_days: Option<Spanned<u32>>,
     /// Merges adjacent deltas of ended turns. Default on.
-    pub merge: Option<OnOff>,
+    #[serde(deserialize_with = "on_or_off")]
+    pub merge: Option<bool>,
     /// Stores the raw bytes of upstreams, so that a later version can decode them again. Default off.
-    pub keep_raw: Option<OnOff>,
+    #[serde(deserialize_with = "on_or_off")]
+    pub keep_raw: Option<bool>,
     /// Durability across power failures. Default `by_event`.
     pub durability: DurabilityMode,
 }
@@ -430,9 +432,9 @@ pub struct StoreSettings {
     /// Days after which untouched conversations are deleted; `None` = never.
     pub retention_days: Option<u32>,
     /// Merges adjacent deltas of ended turns.
-    pub merge: OnOff,
+    pub merge: bool,
     /// Stores the raw bytes of upstreams.
-    pub keep_raw: OnOff,
+    pub keep_raw: bool,
     /// Durability across power failures.
     pub durability: DurabilityMode,
 }
@@ -442,8 +444,8 @@ impl Default for StoreSettings {
         Self {
             backend: StoreBackend::DataFolder,
             retention_days: None,
-            merge: OnOff::On,
-            keep_raw: OnOff::Off,
+            merge: true,
+            keep_raw: false,
             durability: DurabilityMode::ByEvent,
         }
     }

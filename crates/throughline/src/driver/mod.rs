@@ -45,7 +45,7 @@ use throughline_engine::{
 use throughline_store::{Log, LogError, TurnClaim};
 use throughline_store::{SafetyRule, hit_failpoint};
 use throughline_tools::{SourceHook, ToolExecutor, ToolRegistry};
-use throughline_wire::text::CallFormat;
+use throughline_wire::text_calls::CallFormat;
 use throughline_wire::{CallArguments, CallOutcome, NotStarted, WireName};
 use timers::{TimerQueue, TimerSleep};
 use tokio::sync::{mpsc, watch};
@@ -469,7 +469,7 @@ impl TurnDriver {
                 };
                 Some(TurnInput::Validated { call, version, validation: verdict })
             }
-            TurnAction::StartTool { call, attempt, tool, arguments, early: _, fingerprint } => {
+            TurnAction::StartTool { call, attempt, tool, arguments, fingerprint } => {
                 let registry = (self.registry)();
                 // A tool that was removed has no other definition: running it reports that.
                 let now = registry.get(&tool).map(|entry| entry.fingerprint().to_string());

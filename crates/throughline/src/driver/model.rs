@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use throughline_engine::{FailureKind, TurnInput, UpstreamFailure};
-use throughline_wire::text::CallFormat;
+use throughline_wire::text_calls::CallFormat;
 use throughline_wire::{
     CallArguments, CallKind, CallSlot, FinishReason, ModelRequest, SealEvidence, StepEvent, StreamEnd,
     WireName,

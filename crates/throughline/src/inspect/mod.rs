@@ -8,7 +8,9 @@ use serde_json::Value;
 use std::ops::Range;
 use throughline_engine::{OfferedTool, PolicyDecision, RememberedDecision, explain, suggest_names};
 use throughline_tools::{ToolAvailability, ToolRegistry};
-use throughline_wire::text::{self, MarkupFinding, ParsedCall, TextProtocol, find_leaked, line_and_column};
+use throughline_wire::text_calls::{
+    self, MarkupFinding, ParsedCall, TextProtocol, find_leaked, line_and_column,
+};
 use throughline_wire::{CallArguments, ToolDefinition, ToolName, WireName};
 
 /// The grammars that a text is searched for.
@@ -117,7 +119,7 @@ pub fn inspect(text: &str, filter: ProtocolFilter, context: InspectionContext<'_
     let definitions: Vec<ToolDefinition> = context.registry.iter().map(|tool| tool.definition()).collect();
     let mut inspection =
         ReplyInspection { calls: Vec::new(), warnings: Vec::new(), visible_text: text.to_owned() };
-    let protocols = text::PROTOCOLS.iter().filter(|protocol| match filter {
+    let protocols = text_calls::PROTOCOLS.iter().filter(|protocol| match filter {
         ProtocolFilter::Any => true,
         ProtocolFilter::Only(one) => protocol.name() == one.name(),
     });

@@ -7,8 +7,8 @@ use serde::Serialize;
 use serde_json::Value;
 use throughline_engine::Effect;
 use throughline_tools::{AgentCallable, PermissionRule, RegisteredTool, RunsOn, ToolAvailability};
-use throughline_wire::text::{FindingKind, MarkupFinding};
-use throughline_wire::{ToolName, WireName, visible};
+use throughline_wire::text_calls::{FindingKind, MarkupFinding};
+use throughline_wire::{ToolName, WireName, display_escape};
 
 /// A tool, as an agent is offered it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -265,7 +265,7 @@ impl From<&InspectedCall> for RequestDescription {
             leaked: request.origin == CallOrigin::Leaked,
             name: request.name.clone(),
             tool: request.tool.clone(),
-            arguments_text: request.arguments.as_ref().map(visible::json),
+            arguments_text: request.arguments.as_ref().map(display_escape::json),
             arguments: request.arguments.clone(),
             outlook,
             rule,

@@ -7,7 +7,6 @@ mod observed;
 
 pub(crate) use observed::{ObservedBytes, ObservedCall, ObservedTurn};
 
-use serde::{Deserialize, Serialize};
 use std::time::Instant;
 use throughline_engine::{ConversationId, Event, FailureKind, MessageId, TurnId};
 use throughline_wire::{Dialect, TransferMode};
@@ -51,7 +50,7 @@ pub trait TurnObserver: Send + Sync {
         let _ = (turn, call, event);
     }
 
-    /// Bytes of a reply as received, in order; only for turns with [`KeepRaw::Yes`], and not of a reply that
+    /// Bytes of a reply as received, in order; only for turns with [`keep_raw`](TurnFacts::keep_raw), and not of a reply that
     /// was discarded because the call was repeated. Together they are the body that
     /// [`wire::StepDecoder`](crate::wire::StepDecoder) read, except where it repeats the upstream's key and
     /// headers.
@@ -80,18 +79,7 @@ pub struct TurnFacts {
     /// The requester's span: [`TurnRequest::trace_parent`](crate::TurnRequest::trace_parent).
     pub trace_parent: Option<String>,
     /// Passes the raw bytes of its upstreams to the observer.
-    pub keep_raw: KeepRaw,
-}
-
-/// Passes the raw bytes of upstreams to the observer, or not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum KeepRaw {
-    /// Raw bytes are neither copied nor passed on.
-    #[default]
-    No,
-    /// Raw bytes are passed to the observer.
-    Yes,
+    pub keep_raw: bool,
 }
 
 /// Identity of a model call. The same value for the whole call.

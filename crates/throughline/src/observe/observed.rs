@@ -1,6 +1,6 @@
 //! Notifications of one turn to the observer. Without an observer nothing is created, copied or counted.
 
-use super::{KeepRaw, ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
+use super::{ModelCallEvent, ModelCallFacts, TurnFacts, TurnObserver};
 use std::sync::Arc;
 use std::time::Instant;
 use throughline_engine::Event;
@@ -61,7 +61,7 @@ impl ObservedCall {
 
     /// The bytes of one reply, if the observer wants them.
     pub(crate) fn raw(&self, secrets: &SecretSet) -> ObservedBytes {
-        let wanted = self.0.as_ref().filter(|(_, turn, _)| turn.keep_raw == KeepRaw::Yes);
+        let wanted = self.0.as_ref().filter(|(_, turn, _)| turn.keep_raw);
         ObservedBytes(wanted.map(|call| RawReply {
             call: call.clone(),
             redactor: secrets.redactor(),

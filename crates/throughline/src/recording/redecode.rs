@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
 use throughline_engine::{BlockStart, Event, EventKind, ToolInput};
 use throughline_store::RawExtent;
-use throughline_wire::text::CallFormat;
+use throughline_wire::text_calls::CallFormat;
 use throughline_wire::{
     ArgumentNames, BrokenCall, CallId, CallSlot, DecodeLimits, DecodeOptions, Dialect, FinishReason,
     ModelReply, ThinkMode, ToolDefinition, ToolName, Usage,

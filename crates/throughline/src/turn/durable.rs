@@ -238,7 +238,7 @@ impl ConversationStore {
     pub(super) async fn cancel(&self, user: Option<&str>, turn: &TurnId, now: i64) {
         let end = TurnEnd {
             status: "interrupted".to_owned(),
-            adds: "[]".to_owned(),
+            history_json: "[]".to_owned(),
             text: String::new(),
             usage: None,
             pace: TurnTiming::default(),
@@ -268,7 +268,7 @@ async fn history<S: Catalog + Log>(
 ) -> Result<Vec<Message>, Error> {
     let mut history = Vec::new();
     for turn in path {
-        match (turn.cut_at, turn.adds) {
+        match (turn.cut_at, turn.history_json) {
             (None, Some(adds)) => history.append(&mut parse(&adds)?),
             (None, None) => return Err(Error::TurnRunning),
             // A fork: the next turn continues this one after one of its events.
@@ -307,7 +307,7 @@ fn end_row(result: &TurnResult) -> Option<(TurnId, TurnEnd)> {
     };
     let end = TurnEnd {
         status,
-        adds: serde_json::to_string(&result.added_messages).ok()?,
+        history_json: serde_json::to_string(&result.added_messages).ok()?,
         text: result.text.clone(),
         usage: serde_json::to_value(result.usage).ok(),
         pace,

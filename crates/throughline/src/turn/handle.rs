@@ -89,7 +89,7 @@ impl TurnHandle {
     /// The next event; `None` after the last. Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Event> {
         let event = self.reader.next().await?;
-        self.message.absorb(&event);
+        self.message.apply(&event);
         Some(event)
     }
 
@@ -258,7 +258,7 @@ impl TurnControl {
     /// Messages that the turn has not read by its end stay in [`queued`](Self::queued); a
     /// [`Conversation`](crate::Conversation) starts its next turn with them.
     pub async fn send(&self, input: impl Into<UserInput>, when: MessageTiming) -> SendResult {
-        let id = UserMessageId::new(format!("said_{}", Uuid::now_v7().simple()));
+        let id = UserMessageId::new(format!("msg_{}", Uuid::now_v7().simple()));
         self.send_as(id, input, when).await
     }
 

@@ -3,7 +3,6 @@
 use crate::agent::ToolMode;
 use crate::approval::ApprovalMode;
 use crate::clients::ClientToolSpec;
-use crate::observe::KeepRaw;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use schemars::JsonSchema;
@@ -69,7 +68,7 @@ pub struct TurnRequest {
     /// Maximum number of attempts of the first model call, for requesters that retry themselves.
     pub first_step_attempts_max: Option<u32>,
     /// Passes the raw bytes of the upstreams to the [`TurnObserver`](crate::TurnObserver).
-    pub keep_raw: KeepRaw,
+    pub keep_raw: bool,
     /// The requester's span as W3C Trace Context (`traceparent`): stored with the turn and passed to the
     /// [`TurnObserver`](crate::TurnObserver), with no other effect.
     pub trace_parent: Option<String>,

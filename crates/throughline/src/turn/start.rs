@@ -17,7 +17,7 @@ use crate::clock::TurnClock;
 use crate::driver::{self, DriverContext, RegistryProvider, TurnOrigin};
 use crate::error::Error;
 use crate::media::MediaOffloader;
-use crate::observe::{KeepRaw, ObservedTurn, TurnFacts};
+use crate::observe::{ObservedTurn, TurnFacts};
 use crate::upstream::UpstreamClient;
 use crate::upstream::models::ModelFacts;
 use std::borrow::Cow;
@@ -27,7 +27,7 @@ use throughline_engine::{
 };
 use throughline_store::{LogTail, TurnClaim};
 use throughline_tools::{TOOL_TIMEOUT_DEFAULT, ToolRegistry, ToolToggle};
-use throughline_wire::text::TextProtocol;
+use throughline_wire::text_calls::TextProtocol;
 use throughline_wire::{CallArguments, Message, ModelSettings, ToolChoice, ToolName, WireName};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -159,14 +159,9 @@ impl Throughline {
             nonce: Uuid::now_v7().as_u64_pair().1,
             input,
         };
-        let keep_raw = match (request.keep_raw, inner.keep_raw) {
-            (KeepRaw::No, KeepRaw::No) => KeepRaw::No,
-            (KeepRaw::Yes, _) | (_, KeepRaw::Yes) => KeepRaw::Yes,
-        };
-        let decode_profiles = match keep_raw {
-            KeepRaw::No => Vec::new(),
-            KeepRaw::Yes => upstreams.iter().map(|upstream| upstream.decode_profile()).collect(),
-        };
+        let keep_raw = request.keep_raw || inner.keep_raw;
+        let recorded = if keep_raw { &upstreams[..] } else { &[] };
+        let decode_profiles = recorded.iter().map(|upstream| upstream.decode_profile()).collect();
         let stored = StoredTurn {
             v: STORED_TURN_VERSION,
             start,

@@ -2,9 +2,8 @@
 //! cannot be looked up.
 
 use super::request::FirstCall;
-use crate::agent::{ResultsAs, TextProtocolKind};
+use crate::agent::TextProtocolKind;
 use crate::error::Error;
-use crate::observe::KeepRaw;
 use crate::upstream::{DecodeProfile, UpstreamClient};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use throughline_engine::{
     ConversationId, Event, EventSeq, MessageId, OnInterrupted, StepProviderState, Turn, TurnId, TurnOutput,
     TurnSetup, TurnStart,
 };
-use throughline_wire::text::{self, CallFormat, ResultRole, TextCalls};
+use throughline_wire::text_calls::{self, CallFormat, ResultRole, TextCalls};
 use throughline_wire::{Media, Message, UserPart};
 
 /// Version of [`StoredTurn`] that this release writes. It reads all that are lower.
@@ -39,13 +38,13 @@ pub struct StoredTurn {
     pub protocol: Option<TextProtocolKind>,
     /// Role of the results of such calls.
     #[serde(default)]
-    pub results: ResultsAs,
+    pub results: ResultRole,
     /// The user who owns the turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Passes the raw bytes of its upstreams to the observer.
-    #[serde(default)]
-    pub keep_raw: KeepRaw,
+    #[serde(default, with = "yes_or_no")]
+    pub keep_raw: bool,
     /// The requester's span, so that a process that continues the turn continues its trace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace_parent: Option<String>,
@@ -124,13 +123,10 @@ impl StoredTurn {
     /// Transport of its calls.
     pub(crate) fn call_format(&self) -> Result<CallFormat, Error> {
         let Some(protocol) = self.protocol else { return Ok(CallFormat::Native) };
-        let named = text::protocol(protocol.name()).ok_or(Error::NoProtocol { protocol: protocol.name() })?;
-        let results = match self.results {
-            ResultsAs::User => ResultRole::User,
-            ResultsAs::Tool => ResultRole::Tool,
-        };
+        let named =
+            text_calls::protocol(protocol.name()).ok_or(Error::NoProtocol { protocol: protocol.name() })?;
         let tools = self.setup.tools.iter().map(|tool| tool.definition.clone()).collect();
-        Ok(CallFormat::Text(TextCalls { protocol: named, tools, results }))
+        Ok(CallFormat::Text(TextCalls { protocol: named, tools, results: self.results }))
     }
 }
 
@@ -165,5 +161,18 @@ impl PreparedTurn {
     /// The form to store, for [`Throughline::resume`](crate::Throughline::resume).
     pub fn stored(&self) -> &StoredTurn {
         &self.stored
+    }
+}
+
+/// A flag that is stored as `"yes"` or `"no"`.
+mod yes_or_no {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(flag: &bool, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(if *flag { "yes" } else { "no" })
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
+        Ok(String::deserialize(deserializer)? == "yes")
     }
 }

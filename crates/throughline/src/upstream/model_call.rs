@@ -18,7 +18,7 @@ use crate::request_files::{HydratedRequest, RequestFiles};
 use reqwest::header;
 use std::sync::atomic::Ordering;
 use throughline_engine::{FailureKind, UpstreamFailure};
-use throughline_wire::text::{CallFormat, render};
+use throughline_wire::text_calls::{CallFormat, render};
 use throughline_wire::{
     ArgumentNames, DecodeOptions, Dialect, EncodedRequest, Message, ModelRequest, ProblemKind, StepEvent,
     StepProblem, ThinkMode, TransferMode, UpstreamError, UpstreamProfile, encode,
@@ -143,8 +143,8 @@ impl UpstreamClient {
             tool_choice: ForcedChoice::Field,
             reported_left_out: LeftOut::default(),
             adapted_refusals: 0,
-            without_reasoning: RetryState::Unused,
-            after_failed_call: RetryState::Unused,
+            has_dropped_reasoning: false,
+            has_repeated_failed_call: false,
         });
         loop {
             call = match self.attempt(call, attempt, bytes).await? {
@@ -306,7 +306,9 @@ impl UpstreamClient {
             call.tool_choice = ForcedChoice::Words;
             return true;
         }
-        if failure::mentions_thoughts_unasked(status, &refusal.text) && call.without_reasoning.take() {
+        if failure::mentions_thoughts_unasked(status, &refusal.text)
+            && !std::mem::replace(&mut call.has_dropped_reasoning, true)
+        {
             call.request.messages.iter_mut().for_each(forget_reasoning);
             return true;
         }
@@ -315,12 +317,13 @@ impl UpstreamClient {
             if self.profile.forget_earlier(&mut call.request, start) {
                 return true;
             }
-            if call.without_reasoning.take() {
+            if !std::mem::replace(&mut call.has_dropped_reasoning, true) {
                 call.request.messages.iter_mut().for_each(forget_reasoning);
                 return true;
             }
         }
-        failure::is_failed_call(status, refusal) && call.after_failed_call.take()
+        failure::is_failed_call(status, refusal)
+            && !std::mem::replace(&mut call.has_repeated_failed_call, true)
     }
 
     /// As [`adapt`](Self::adapt), for a refusal inside an answer with status 200, before any content.
@@ -373,19 +376,6 @@ fn body_bytes(request: &reqwest::Request) -> u64 {
     }
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum RetryState {
-    Unused,
-    Used,
-}
-
-impl RetryState {
-    /// True the first time.
-    fn take(&mut self) -> bool {
-        std::mem::replace(self, Self::Used) == Self::Unused
-    }
-}
-
 /// Form of the choice of a call that has to be made.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ForcedChoice {
@@ -403,8 +393,8 @@ pub(super) struct RepeatableCall {
     tool_choice: ForcedChoice,
     reported_left_out: LeftOut,
     adapted_refusals: u32,
-    without_reasoning: RetryState,
-    after_failed_call: RetryState,
+    has_dropped_reasoning: bool,
+    has_repeated_failed_call: bool,
 }
 
 impl RepeatableCall {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::cmp::Reverse;
 use std::time::Duration;
 use throughline_engine::{FailureKind, UpstreamFailure};
-use throughline_wire::text::CallFormat;
+use throughline_wire::text_calls::CallFormat;
 use throughline_wire::{DecodeLimits, Dialect, Message, ModelRequest, StepEvent, StreamEnd, UserPart};
 
 /// Most bytes of a list of models. The longest ones have about a megabyte.

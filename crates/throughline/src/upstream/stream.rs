@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 use throughline_engine::{FailureKind, UpstreamFailure};
-use throughline_wire::text::CallFormat;
+use throughline_wire::text_calls::CallFormat;
 use throughline_wire::{ModelReply, ModelRequest, StepEvent, StreamEnd};
 
 /// A reply as it streams: text, thinking, calls in pieces and sealed, usage. Dropping it closes the connection.

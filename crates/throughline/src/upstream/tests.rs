@@ -14,10 +14,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use throughline_engine::{FailureKind as K, UpstreamFailure};
 use throughline_testkit::{
-    self as testkit, BodyBreak, ExchangeEnd, FakeUpstreamHandle, HttpAnswer, ModelScript, ScriptMove,
-    ScriptQueue, SeenRequest, UpstreamVendor,
+    self as testkit, BodyBreak, ExchangeEnd, FakeUpstreamHandle, HttpAnswer, ModelScript, ParsedRequest,
+    ScriptMove, ScriptQueue, UpstreamVendor,
 };
-use throughline_wire::text::CallFormat;
+use throughline_wire::text_calls::CallFormat;
 use throughline_wire::{
     Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeLimits, Dialect, Media, Message,
     ModelRequest, ModelSettings, ProblemKind, ProviderState, StepEvent, StreamEnd, ToolChoice,
@@ -150,7 +150,7 @@ fn default_timeouts_depend_on_the_upstream_address() {
 
 #[tokio::test]
 async fn wrong_address_error_names_the_requested_url() {
-    let model = |_: &SeenRequest| ModelScript {
+    let model = |_: &ParsedRequest| ModelScript {
         http: Some(HttpAnswer {
             status: 404,
             headers: BTreeMap::new(),
@@ -187,7 +187,7 @@ async fn every_dialect_sends_valid_requests_streamed_and_whole() {
             assert_eq!(came.end(), Some(&StreamEnd::Complete), "{context}");
             let seen = &server.requests()[0];
             assert_eq!(
-                seen.delivery == testkit::seen::ReplyDelivery::Whole,
+                seen.delivery == testkit::parsed_request::ReplyDelivery::Whole,
                 transfer == TransferMode::Whole,
                 "{context}"
             );
@@ -257,7 +257,7 @@ async fn connection_failure_is_explained() {
     let port = closed.local_addr().unwrap().port();
     drop(closed);
     for (url, message) in [
-        (format!("http://127.0.0.1:{port}"), "no connection to test"),
+        (format!("http://127.0.0.1:{port}"), "cannot connect to test"),
         ("http://nobody.invalid".to_owned(), "cannot resolve host name test"),
     ] {
         let upstream = Upstream::new("test", Dialect::OpenaiChat, &url).unwrap().proxy(UpstreamProxy::Off);
@@ -302,7 +302,7 @@ async fn total_timeout_ends_a_call_despite_pings() {
 #[tokio::test]
 async fn tools_refusal_is_recognized_for_every_vendor() {
     for vendor in UpstreamVendor::ALL {
-        let model = move |_: &SeenRequest| ModelScript {
+        let model = move |_: &ParsedRequest| ModelScript {
             refuse_tools: Some(vendor),
             ..ModelScript::new().say("Hello.")
         };
@@ -331,7 +331,7 @@ async fn error_event_in_a_200_is_classified_also_mid_reply() {
 
 #[tokio::test]
 async fn refused_stream_options_are_omitted_from_then_on() {
-    let model = |seen: &SeenRequest| {
+    let model = |seen: &ParsedRequest| {
         if !seen.wants_usage {
             return ModelScript::new().say("Hello.");
         }
@@ -390,9 +390,10 @@ async fn refused_model_specific_fields_are_omitted_from_then_on() {
 #[tokio::test]
 async fn refused_tool_schemas_are_plain_from_then_on() {
     for rule in [testkit::ToolSchemaRule::Moonshot, testkit::ToolSchemaRule::LlamaCpp] {
-        let habits = testkit::UpstreamHabits { tool_schemas: rule, ..testkit::UpstreamHabits::default() };
+        let behavior =
+            testkit::UpstreamBehavior { tool_schemas: rule, ..testkit::UpstreamBehavior::default() };
         let replies = ScriptQueue::new([ModelScript::new().say("Hello."), ModelScript::new().say("Again.")]);
-        let server = testkit::FakeUpstream::with_habits(habits).serve(replies).await.unwrap();
+        let server = testkit::FakeUpstream::with_behavior(behavior).serve(replies).await.unwrap();
         let client = client(chat(&server));
         let parameters = json!({"type": "object", "properties":
             {"city": {"type": "string", "pattern": "\\S"}, "unit": {"description": "of the answer"}}});
@@ -410,7 +411,7 @@ async fn refused_tool_schemas_are_plain_from_then_on() {
 /// Requests that are sent together are all refused, and each of them is repeated.
 #[tokio::test]
 async fn concurrently_refused_requests_are_all_retried() {
-    let model = |seen: &SeenRequest| {
+    let model = |seen: &ParsedRequest| {
         let refused = refusal(400, "Unknown field: stream_options", "bad");
         if seen.wants_usage { refused } else { ModelScript::new().say("Hello.") }
     };
@@ -448,9 +449,10 @@ fn step_with_call() -> ClosedStep {
 
 #[tokio::test]
 async fn tools_beyond_the_upstream_limit_are_left_out_and_named() {
-    let habits = testkit::UpstreamHabits { tools_max: Some(128), ..testkit::UpstreamHabits::default() };
+    let behavior = testkit::UpstreamBehavior { tools_max: Some(128), ..testkit::UpstreamBehavior::default() };
     let replies = [ModelScript::new().say("Hello.")];
-    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let server =
+        testkit::FakeUpstream::with_behavior(behavior).serve(ScriptQueue::new(replies)).await.unwrap();
     let mut upstream = chat(&server);
     upstream.profile.tools_max = Some(128);
     let client = client(upstream);
@@ -474,12 +476,13 @@ fn left_out_tools(came: &ReceivedReply) -> Vec<&str> {
 /// A provider refuses the whole request because of one tool: the others work, and it is named.
 #[tokio::test]
 async fn refused_tool_is_left_out_and_named() {
-    let habits = testkit::UpstreamHabits { refused_tools: &["bad"], ..testkit::UpstreamHabits::default() };
+    let behavior =
+        testkit::UpstreamBehavior { refused_tools: &["bad"], ..testkit::UpstreamBehavior::default() };
     let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object", "properties": {"a": {}}}));
     for dialect in DIALECTS {
         let replies = (0..3).map(|_| ModelScript::new().say("Hello."));
         let server =
-            testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+            testkit::FakeUpstream::with_behavior(behavior).serve(ScriptQueue::new(replies)).await.unwrap();
         let client = client(at(&server, dialect));
         let asking = ModelRequest { tools: vec![tool("good"), tool("bad"), tool("ugly")], ..request() };
         let names_none = matches!(dialect.0, Dialect::Ollama | Dialect::Cohere);
@@ -513,8 +516,8 @@ async fn refused_tool_is_left_out_and_named() {
 /// All other tools were left out before, and the refusal teaches nothing new.
 #[tokio::test]
 async fn required_call_with_only_refused_tools_is_sent_once() {
-    let habits = testkit::UpstreamHabits { refused_tools: &["bad", "worse"], ..Default::default() };
-    let server = testkit::FakeUpstream::with_habits(habits);
+    let behavior = testkit::UpstreamBehavior { refused_tools: &["bad", "worse"], ..Default::default() };
+    let server = testkit::FakeUpstream::with_behavior(behavior);
     let server = server.serve(ScriptQueue::new([ModelScript::new().say("Hello.")])).await.unwrap();
     let client = client(chat(&server));
     let tool = |name: &str| ToolDefinition::new(name, "", json!({"type": "object", "properties": {}}));
@@ -529,7 +532,7 @@ async fn required_call_with_only_refused_tools_is_sent_once() {
 /// the next call continues with the rest.
 #[tokio::test]
 async fn retries_for_refused_tools_are_limited_per_call() {
-    let server = testkit::FakeUpstream::start(|seen: &SeenRequest| match seen.tools.first() {
+    let server = testkit::FakeUpstream::start(|seen: &ParsedRequest| match seen.tools.first() {
         Some(tool) => refusal(400, &format!("Invalid schema for function '{}': no", tool.name), "bad"),
         None => ModelScript::new().say("Hello."),
     });
@@ -548,12 +551,13 @@ async fn retries_for_refused_tools_are_limited_per_call() {
 /// A reasoning model of OpenAI: two settings and the name of the limit are refused one after the other.
 #[tokio::test]
 async fn refused_settings_are_left_out_and_named() {
-    let habits = testkit::UpstreamHabits {
+    let behavior = testkit::UpstreamBehavior {
         unsupported: &["temperature", "top_p", "max_tokens"],
-        ..testkit::UpstreamHabits::default()
+        ..testkit::UpstreamBehavior::default()
     };
     let replies = (0..2).map(|_| ModelScript::new().say("Hello."));
-    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let server =
+        testkit::FakeUpstream::with_behavior(behavior).serve(ScriptQueue::new(replies)).await.unwrap();
     let client = client(chat(&server));
     let mut asking = request();
     asking.settings.temperature = Some(0.2);
@@ -577,7 +581,8 @@ async fn refused_settings_are_left_out_and_named() {
 /// from then on.
 #[tokio::test]
 async fn images_beyond_a_refused_limit_are_left_out_afterwards() {
-    let habits = testkit::UpstreamHabits { pictures_max: Some(20), ..testkit::UpstreamHabits::default() };
+    let behavior =
+        testkit::UpstreamBehavior { pictures_max: Some(20), ..testkit::UpstreamBehavior::default() };
     let picture = || UserPart::Image(Media::new("image/png".into(), "iVBORw0KGgo=".into()));
     let messages = vec![Message::User((0..25).map(|_| picture()).collect())];
     let asking = ModelRequest { messages, ..request() };
@@ -588,7 +593,7 @@ async fn images_beyond_a_refused_limit_are_left_out_afterwards() {
     for dialect in claude {
         let replies = (0..2).map(|_| ModelScript::new().say("Hello."));
         let server =
-            testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+            testkit::FakeUpstream::with_behavior(behavior).serve(ScriptQueue::new(replies)).await.unwrap();
         let client = client(at(&server, dialect));
         for exchanges in [2, 3] {
             let came = call(&client, &asking).await;
@@ -600,9 +605,10 @@ async fn images_beyond_a_refused_limit_are_left_out_afterwards() {
 /// Grok that thinks takes no penalties, and calls them by other names than its requests do.
 #[tokio::test]
 async fn setting_refused_under_another_spelling_is_left_out() {
-    let habits = testkit::UpstreamHabits::of("xai");
+    let behavior = testkit::UpstreamBehavior::of("xai");
     let replies = [ModelScript::new().say("Hello.")];
-    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let server =
+        testkit::FakeUpstream::with_behavior(behavior).serve(ScriptQueue::new(replies)).await.unwrap();
     let mut asking = request();
     let extra = ["presence_penalty", "frequency_penalty"].map(|name| (name.to_owned(), json!(0.5)));
     asking.settings.extra = extra.into_iter().collect();
@@ -627,9 +633,10 @@ async fn setting_that_stays_refused_is_sent_twice_at_most() {
 /// separated is learned.
 #[tokio::test]
 async fn user_after_tool_is_learned_from_a_template_error() {
-    let habits = testkit::UpstreamHabits::of("devstral");
+    let behavior = testkit::UpstreamBehavior::of("devstral");
     let replies = (0..2).map(|_| ModelScript::new().say("Hello."));
-    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let server =
+        testkit::FakeUpstream::with_behavior(behavior).serve(ScriptQueue::new(replies)).await.unwrap();
     let client = client(chat(&server));
     let messages = [request().messages, vec![Message::Step(step_with_call())], request().messages].concat();
     let asking = ModelRequest { messages, ..request() };
@@ -840,8 +847,9 @@ async fn foreign_signature_is_dropped_but_not_that_of_the_turn() {
 async fn refused_thinking_of_the_turn_is_left_out_afterwards() {
     let replies = [ModelScript::new().think("Hm.").call("tool_1", json!({})), ModelScript::new().say("One.")];
     let replies = replies.into_iter().chain([ModelScript::new().say("Two.")]);
-    let habits = testkit::UpstreamHabits::of("claude-4.5");
-    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let behavior = testkit::UpstreamBehavior::of("claude-4.5");
+    let server =
+        testkit::FakeUpstream::with_behavior(behavior).serve(ScriptQueue::new(replies)).await.unwrap();
     let client = client(at(&server, DIALECTS[2]));
     let asking = ModelRequest { tools: vec![ToolDefinition::new("tool_1", "", json!({}))], ..request() };
     let came = call(&client, &asking).await;
@@ -864,9 +872,10 @@ async fn refused_thinking_of_the_turn_is_left_out_afterwards() {
 /// GLM through a gateway: "Tool choice must be auto".
 #[tokio::test]
 async fn tools_are_omitted_if_tool_choice_none_is_refused() {
-    let habits = testkit::UpstreamHabits::of("zhipu");
+    let behavior = testkit::UpstreamBehavior::of("zhipu");
     let replies = ["One.", "Two."].map(|text| ModelScript::new().say(text));
-    let server = testkit::FakeUpstream::with_habits(habits).serve(ScriptQueue::new(replies)).await.unwrap();
+    let server =
+        testkit::FakeUpstream::with_behavior(behavior).serve(ScriptQueue::new(replies)).await.unwrap();
     let client = client(chat(&server));
     let last_step = ModelRequest { tool_choice: ToolChoice::None, ..with_tools() };
     for (text, exchanges) in [("One.", 2), ("Two.", 3)] {

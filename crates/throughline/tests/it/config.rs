@@ -1,7 +1,7 @@
 //! `throughline.toml`, the environment and flags, from outside: text in, settings or one precise error out.
 
 use throughline::config::{
-    AgentLimitsSection, AppSettings, ConfigError, ConfigFile, ConfigFlags, EnvVars, ResultsAs, SteeringMode,
+    AgentLimitsSection, AppSettings, ConfigError, ConfigFile, ConfigFlags, EnvVars, ResultRole, SteeringMode,
     TextProtocolKind, ToolMode, resolve,
 };
 use throughline::engine::{ConfirmMode, LoopGuard, RuleAction, StartRule, TurnLimits};
@@ -107,7 +107,7 @@ fn tool_call_settings_have_their_defaults() {
     let AgentTools { tools, mode, confirmation, protocol, results, .. } = &agent.tool_call;
     assert_eq!((*tools, *mode), (ToolToggle::Off, CallStartMode::Auto));
     assert_eq!((*confirmation, *protocol), (ConfirmationMode::ByPolicy, TextProtocolKind::Vcp));
-    assert_eq!(*results, ResultsAs::User);
+    assert_eq!(*results, ResultRole::User);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn agent_sets_tool_mode_call_start_and_limits() {
         (*tools, *mode, *confirmation),
         (ToolToggle::On, CallStartMode::Manual, ConfirmationMode::Everything)
     );
-    assert_eq!((*protocol, *results, *start), (TextProtocolKind::Xml, ResultsAs::Tool, StartRule::Eager));
+    assert_eq!((*protocol, *results, *start), (TextProtocolKind::Xml, ResultRole::Tool, StartRule::Eager));
     let limits = agent.limits.over(settings.limits.turn);
     assert_eq!((limits.calls_per_turn_max, limits.approval_ms_max, limits.pauses_max), (7, Some(1000), 3));
 }
@@ -245,7 +245,11 @@ fn each_error_is_one_message_at_its_line() {
         ("[upstreams.u]\nknown = \"deepsek\"", 2, "unknown upstream preset `deepsek`"),
         ("[upstreams.u]\nknown = \"ollama\"\nbase_url = \"h:1\"", 3, "is not a valid base URL"),
         ("[upstreams.u]\nknown = \"ollama\"\ntimeouts = { idle_ms = 0 }", 1, "0 ms"),
-        ("[tools.http]\nhosts = [\"https://docs.rs\"]", 2, "`https://docs.rs` is no host: write `docs.rs`"),
+        (
+            "[tools.http]\nhosts = [\"https://docs.rs\"]",
+            2,
+            "`https://docs.rs` is not a host pattern: use `docs.rs`",
+        ),
         ("[upstreams.u]\nknown = \"ollama\"\ntimeouts = { idle = 5 }", 3, "unknown field `idle`"),
         ("[upstreams.u]\nknown = \"ollama\"\nheaders = { \"a b\" = \"c\" }", 3, "invalid header"),
         ("[upstreams.u]\nknown = \"ollama\"\nheaders = { a = \"$NOT_SET\" }", 3, "NOT_SET is not set"),
@@ -468,7 +472,7 @@ fn oidc_section_has_defaults_and_is_validated() {
         ("issuer = \"accounts.example.com\"", "`accounts.example.com` is not a valid issuer URL"),
         ("issuer = \"http://accounts.example.com\"", "is not HTTPS"),
         ("issuer = \"https://a.example?x=1\"", "is not a valid issuer URL"),
-        (&format!("{issuer}\nsession_hours = 0"), "1 to 2160 hours"),
+        (&format!("{issuer}\nsession_hours = 0"), "from 1 to 2160"),
         (&format!("{issuer}\nclaim = \"name\""), "unknown variant `name`"),
     ] {
         let error = with(more).map(|_| ()).unwrap_err().to_string();

@@ -6,18 +6,18 @@ use futures_util::{StreamExt, stream};
 use serde_json::json;
 use throughline::engine::RetryPolicy;
 use throughline::{AssistantMessage, CallStatus, Event, EventKind, TurnStatus};
+use throughline_testkit::parsed_request::ParsedMessage;
 use throughline_testkit::script::BodyBreak;
-use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{ModelScript, SeenRequest};
+use throughline_testkit::{ModelScript, ParsedRequest};
 
 /// Number of turns that run in parallel.
 const AT_ONCE: usize = 16;
 const SAID: &str = "I will note it for you.";
 
 /// The whole reply: text, a call that reads, a call that writes, and a text with the results.
-fn whole(seen: &SeenRequest) -> ModelScript {
+fn whole(seen: &ParsedRequest) -> ModelScript {
     match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => ModelScript::new().say("Done."),
+        Some(ParsedMessage::Results(_)) => ModelScript::new().say("Done."),
         _ => ModelScript::new()
             .say(SAID)
             .call("weather_today", json!({"city": "Oslo"}))
@@ -26,7 +26,7 @@ fn whole(seen: &SeenRequest) -> ModelScript {
 }
 
 /// Offset at which the reply to this request breaks, from its text: `byte how`.
-fn place(seen: &SeenRequest) -> Option<(u64, BodyBreak)> {
+fn place(seen: &ParsedRequest) -> Option<(u64, BodyBreak)> {
     let (byte, how) = seen.user_text().split_once(' ')?;
     Some((byte.parse().ok()?, HOW[how.parse::<usize>().ok()?]))
 }
@@ -35,8 +35,8 @@ const HOW: [BodyBreak; 3] = [BodyBreak::Cut, BodyBreak::End, BodyBreak::Reset];
 
 #[tokio::test]
 async fn reply_cut_at_any_byte_keeps_text_and_runs_no_write() {
-    let model = |seen: &SeenRequest| match (seen.messages.last(), place(seen)) {
-        (Some(SeenMessage::User { .. }), Some((byte, how))) => whole(seen).broken_at(byte, how),
+    let model = |seen: &ParsedRequest| match (seen.messages.last(), place(seen)) {
+        (Some(ParsedMessage::User { .. }), Some((byte, how))) => whole(seen).broken_at(byte, how),
         _ => whole(seen),
     };
     for (number, dialect) in DIALECTS.into_iter().enumerate() {

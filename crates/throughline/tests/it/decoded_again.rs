@@ -5,8 +5,8 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use throughline::{
-    Event, EventKind, KeepRaw, ModelCallFacts, RawExtent, RecordedBytes, RedecodeOutcome, RedecodedReply,
-    StoredTurn, TurnFacts, TurnHooks, TurnObserver, TurnRequest, redecode,
+    Event, EventKind, ModelCallFacts, RawExtent, RecordedBytes, RedecodeOutcome, RedecodedReply, StoredTurn,
+    TurnFacts, TurnHooks, TurnObserver, TurnRequest, redecode,
 };
 use throughline_testkit::{ModelScript, ScriptQueue};
 
@@ -40,8 +40,7 @@ async fn recorded(
     };
     let server = serve(ScriptQueue::new(scripts)).await;
     let keeper = Arc::new(Keeper::default());
-    let app =
-        builder(&server, dialect).mode(mode).observer(keeper.clone()).keep_raw(KeepRaw::Yes).build().unwrap();
+    let app = builder(&server, dialect).mode(mode).observer(keeper.clone()).keep_raw(true).build().unwrap();
     let request = TurnRequest { input: "天气?".into(), ..TurnRequest::default() };
     let prepared = app.prepare(request).await.unwrap();
     // In the stored form: a field that is not serialized would be missing later.

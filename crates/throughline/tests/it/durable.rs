@@ -19,7 +19,7 @@ use throughline::{
     ClientEvent, ClientToolSpec, Error, Event, EventKind, StoredTurn, Throughline, ThroughlineBuilder,
     TurnHooks, TurnRequest, TurnResult, TurnStatus, TurnWait, Upstream,
 };
-use throughline_testkit::{self as testkit, FakeUpstreamHandle, HttpAnswer, ModelScript, SeenRequest};
+use throughline_testkit::{self as testkit, FakeUpstreamHandle, HttpAnswer, ModelScript, ParsedRequest};
 use tokio::runtime::{self, Runtime};
 use tokio::sync::{Notify, mpsc};
 
@@ -110,7 +110,7 @@ const CHAT: (Dialect, testkit::FakeDialect) = (Dialect::OpenaiChat, testkit::Fak
 
 /// Answers by the content of the request, so that a request that is repeated after a crash gets the same
 /// answer.
-fn three_steps(seen: &SeenRequest) -> ModelScript {
+fn three_steps(seen: &ParsedRequest) -> ModelScript {
     match seen.answered_calls().len() {
         0 => ModelScript::new()
             .say("Let me ")
@@ -234,8 +234,8 @@ fn turn_completes_after_a_crash_at_any_event() {
 #[test]
 fn interrupted_reply_is_superseded_and_requested_again() {
     let runtime = Runtime::new().unwrap();
-    let server =
-        runtime.block_on(serve(|_: &SeenRequest| ModelScript::new().think("Hm.").say("Once ").say("only.")));
+    let server = runtime
+        .block_on(serve(|_: &ParsedRequest| ModelScript::new().think("Hm.").say("Once ").say("only.")));
     let (log, runs) = (MemoryLog::default(), Runs::default());
     let build = |log| app(&server, log, &runs);
     let whole = MemoryLog::default();
@@ -586,7 +586,7 @@ fn retry_after_date_is_correct_after_a_clock_jump() {
     let runtime = Runtime::new().unwrap();
     let in_20_s = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(20);
     let date = in_20_s.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-    let server = runtime.block_on(serve(move |_: &SeenRequest| {
+    let server = runtime.block_on(serve(move |_: &ParsedRequest| {
         let headers = [("retry-after".to_owned(), date.clone())].into();
         ModelScript { http: Some(HttpAnswer { status: 429, headers, body: None }), ..ModelScript::new() }
     }));
@@ -608,7 +608,7 @@ fn weather() -> ClientToolSpec {
 }
 
 /// Calls the requester's own tool twice and a server's once.
-fn mixed(seen: &SeenRequest) -> ModelScript {
+fn mixed(seen: &ParsedRequest) -> ModelScript {
     match seen.answered_calls().len() {
         0 => ModelScript::new()
             .call("get_weather", json!({"city": "Paris"}))

@@ -9,7 +9,7 @@
 use crate::known_upstreams::{self, KnownUpstream};
 use serde_json::{Value, json};
 use throughline_testkit::response::render_response;
-use throughline_testkit::{ModelScript, SeenRequest};
+use throughline_testkit::{ModelScript, ParsedRequest};
 use throughline_wire::{
     Call, CallArguments, CallKind, CallOutcome, ClosedStep, DecodeOptions, Media, Message, ModelReply,
     ModelRequest, ModelSettings, NotStarted, RawArguments, StartState, StepDecoder, ToolChoice,
@@ -119,7 +119,7 @@ impl Draw {
     }
 
     /// Calls of the tools that the upstream was shown, by the names that their arguments have there.
-    fn script(&mut self, seen: &SeenRequest) -> ModelScript {
+    fn script(&mut self, seen: &ParsedRequest) -> ModelScript {
         let mut script = ModelScript::new();
         if self.chance(50) {
             script = script.think("hm ");
@@ -304,7 +304,7 @@ fn tools() -> Vec<ToolDefinition> {
 /// The answer of the upstream to the request, as a step of the history.
 fn answer(
     provider: &KnownUpstream,
-    seen: &SeenRequest,
+    seen: &ParsedRequest,
     tools: &[ToolDefinition],
     draw: &mut Draw,
 ) -> ClosedStep {

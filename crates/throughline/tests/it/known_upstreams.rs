@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use throughline::providers::{self, KnownProvider};
-use throughline_testkit::{FakeDialect, ReceivedRequest, SeenRequest, UpstreamHabits};
+use throughline_testkit::{FakeDialect, ParsedRequest, ReceivedRequest, UpstreamBehavior};
 use throughline_wire::{
     ArgumentNames, Dialect, EncodedRequest, ModelRequest, ToolDefinition, TransferMode, UpstreamProfile,
     encode,
@@ -14,7 +14,7 @@ pub struct KnownUpstream {
     pub name: String,
     pub dialect: Dialect,
     profile: UpstreamProfile,
-    habits: UpstreamHabits,
+    behavior: UpstreamBehavior,
     pub model: String,
 }
 
@@ -30,7 +30,7 @@ pub fn all() -> Vec<KnownUpstream> {
         name: dialect.name().to_owned(),
         dialect,
         profile: UpstreamProfile::default(),
-        habits: UpstreamHabits::default(),
+        behavior: UpstreamBehavior::default(),
         model: model(dialect, dialect.name()),
     });
     let known =
@@ -38,7 +38,7 @@ pub fn all() -> Vec<KnownUpstream> {
             name: name.to_owned(),
             dialect,
             profile,
-            habits: UpstreamHabits::of(name),
+            behavior: UpstreamBehavior::of(name),
             model: model(dialect, name),
         });
     // It does not think unless the request enables it, as the driver learns.
@@ -46,7 +46,7 @@ pub fn all() -> Vec<KnownUpstream> {
         name: "claude-4.5".to_owned(),
         dialect: Dialect::Anthropic,
         profile: UpstreamProfile { thinks_unasked: false, ..UpstreamProfile::default() },
-        habits: UpstreamHabits::of("claude-4.5"),
+        behavior: UpstreamBehavior::of("claude-4.5"),
         model: "claude-4.5".to_owned(),
     };
     plain.chain(known).chain([older]).collect()
@@ -113,7 +113,7 @@ impl KnownUpstream {
     ///
     /// # Errors
     /// Its refusal.
-    pub fn read(&self, encoded: &EncodedRequest) -> Result<SeenRequest, String> {
+    pub fn read(&self, encoded: &EncodedRequest) -> Result<ParsedRequest, String> {
         let fake: FakeDialect = FakeDialect::ALL
             .into_iter()
             .find(|fake| fake.name() == self.dialect.name())
@@ -131,7 +131,7 @@ impl KnownUpstream {
             headers,
             body: encoded.body.to_string().into_bytes(),
         };
-        fake.read(&received, &self.habits).map_err(|refusal| refusal.to_string())
+        fake.read(&received, &self.behavior).map_err(|refusal| refusal.to_string())
     }
 
     /// Two requests of the same key are read alike: they differ in the name of the model, and the upstreams not in their rules.
@@ -140,7 +140,7 @@ impl KnownUpstream {
         if let Some(model) = body.get_mut("model") {
             *model = Value::Null;
         }
-        format!("{} {:?} {body}", self.dialect, self.habits)
+        format!("{} {:?} {body}", self.dialect, self.behavior)
     }
 
     /// Encodes and reads a request with a body that is in no dialect's form.
@@ -148,7 +148,7 @@ impl KnownUpstream {
         &self,
         request: &ModelRequest,
         transfer: TransferMode,
-    ) -> Result<SeenRequest, String> {
+    ) -> Result<ParsedRequest, String> {
         let encoded = self.encode(request, transfer);
         self.read(&encoded).map_err(|refusal| format!("{} refuses: {refusal}\n{}", self.name, encoded.body))
     }

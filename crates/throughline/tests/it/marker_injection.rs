@@ -12,8 +12,8 @@ use throughline::engine::{Event, EventKind, StartRule};
 use throughline::tools::{Effect, Tool, ToolError, tool};
 use throughline::wire::{Dialect, UserPart};
 use throughline::{ApprovalMode, AssistantMessage, CallStatus, UserInput};
-use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, ScriptQueue, SeenRequest};
+use throughline_testkit::parsed_request::ParsedMessage;
+use throughline_testkit::{self as testkit, FakeUpstreamHandle, ModelScript, ParsedRequest, ScriptQueue};
 
 const MODES: [(ToolMode, TextProtocolKind); 3] = [
     (ToolMode::Native, TextProtocolKind::Vcp),
@@ -191,14 +191,14 @@ fn check_requests(payload: &str, server: &FakeUpstreamHandle, context: &str) {
     }
 }
 
-fn first_step(request: &SeenRequest) -> (Vec<&str>, Vec<&str>) {
+fn first_step(request: &ParsedRequest) -> (Vec<&str>, Vec<&str>) {
     let mut messages = request.messages.iter();
     let called = messages.by_ref().find_map(|message| match message {
-        SeenMessage::Assistant { calls, .. } => Some(calls.iter().map(|call| call.name.as_str()).collect()),
+        ParsedMessage::Assistant { calls, .. } => Some(calls.iter().map(|call| call.name.as_str()).collect()),
         _ => None,
     });
     let told = messages.next().map(|message| match message {
-        SeenMessage::Results(results) => results.iter().map(|result| result.text.as_str()).collect(),
+        ParsedMessage::Results(results) => results.iter().map(|result| result.text.as_str()).collect(),
         other => panic!("results follow the calls at once, not {other:?}"),
     });
     (called.unwrap_or_default(), told.unwrap_or_default())

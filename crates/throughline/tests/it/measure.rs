@@ -4,7 +4,9 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use throughline::wire::Dialect;
 use throughline::{MEASURE_REQUESTS, MEASURE_REQUESTS_MAX, MeasureOptions, Upstream, UpstreamMeasurement};
-use throughline_testkit::{FakeDialect, FakeUpstream, ModelScript, PlantedQuirk, ScenarioRules, SeenRequest};
+use throughline_testkit::{
+    FakeDialect, FakeUpstream, ModelScript, ParsedRequest, PlantedQuirk, ScenarioRules,
+};
 
 fn wire_dialect(dialect: FakeDialect) -> Dialect {
     match dialect {
@@ -121,7 +123,7 @@ async fn several_quirks_are_measured_together() {
 
 #[tokio::test]
 async fn measuring_stops_when_the_key_is_rejected() {
-    let fake = FakeUpstream::start(|_: &SeenRequest| ModelScript::status(401)).await.expect("starts");
+    let fake = FakeUpstream::start(|_: &ParsedRequest| ModelScript::status(401)).await.expect("starts");
     let base_url = fake.base_url(FakeDialect::OpenaiChat);
     let upstream = Upstream::new("mine", Dialect::OpenaiChat, &base_url).expect("an upstream");
     let error = upstream.measure("m", MeasureOptions::default(), &mut |_| {}).await.expect_err("it fails");

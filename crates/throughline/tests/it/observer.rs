@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use throughline::engine::FailureKind;
 use throughline::wire::{DecodeOptions, Dialect, StepDecoder, StepEvent};
 use throughline::{
-    Event, KeepRaw, ModelCallEvent, ModelCallFacts, StreamingSetting, TurnFacts, TurnObserver, TurnRequest,
+    Event, ModelCallEvent, ModelCallFacts, StreamingSetting, TurnFacts, TurnObserver, TurnRequest,
 };
 use throughline_testkit::{self as testkit, ModelScript, ScriptQueue};
 
@@ -70,7 +70,7 @@ fn decoded(dialect: Dialect, body: &[u8]) -> String {
 #[tokio::test]
 async fn observer_gets_events_in_order_and_raw_bytes_on_request() {
     for dialect in DIALECTS {
-        for keep_raw in [KeepRaw::No, KeepRaw::Yes] {
+        for keep_raw in [false, true] {
             let server = serve(ScriptQueue::new([ModelScript::new().say("Once ").say("upon a time.")])).await;
             let watcher = Arc::new(Watcher::default());
             let app = builder(&server, dialect).observer(watcher.clone()).build().unwrap();
@@ -88,12 +88,11 @@ async fn observer_gets_events_in_order_and_raw_bytes_on_request() {
             assert_eq!((call.upstream.as_str(), call.dialect), ("test", dialect.0));
             let [(bytes, None)] = notes.ends[..] else { panic!("{:?}", notes.ends) };
             assert!(bytes > 0);
-            match keep_raw {
-                KeepRaw::No => assert!(notes.raw.is_empty(), "nobody wanted bytes"),
-                KeepRaw::Yes => {
-                    assert_eq!(notes.raw.len() as u64, bytes);
-                    assert_eq!(decoded(dialect.0, &notes.raw), message.text(), "decoded again: {dialect:?}");
-                }
+            if keep_raw {
+                assert_eq!(notes.raw.len() as u64, bytes);
+                assert_eq!(decoded(dialect.0, &notes.raw), message.text(), "decoded again: {dialect:?}");
+            } else {
+                assert!(notes.raw.is_empty(), "raw bytes are not requested");
             }
         }
     }
@@ -126,8 +125,8 @@ async fn raw_bytes_of_a_replaced_reply_are_dropped() {
             testkit::ErrorMove { kind, code, ..testkit::ErrorMove::new("Failed to call a function.") };
         ModelScript::new().then(testkit::ScriptMove::Error(error))
     };
-    let breaks = |seen: &testkit::SeenRequest| match seen.delivery {
-        testkit::seen::ReplyDelivery::Whole => ModelScript::new().say("Here."),
+    let breaks = |seen: &testkit::ParsedRequest| match seen.delivery {
+        testkit::parsed_request::ReplyDelivery::Whole => ModelScript::new().say("Here."),
         _ => ModelScript::new().say("Nothing.").broken_at(20, testkit::BodyBreak::End),
     };
     let queue = |scripts: Vec<ModelScript>| serve(ScriptQueue::new(scripts));
@@ -139,7 +138,7 @@ async fn raw_bytes_of_a_replaced_reply_are_dropped() {
         let watcher = Arc::new(Watcher::default());
         let upstream = at(&server, chat).streaming(StreamingSetting::Auto);
         let app = builder(&server, chat).upstream(upstream).observer(watcher.clone()).build().unwrap();
-        let request = TurnRequest { input: "Hello".into(), keep_raw: KeepRaw::Yes, ..TurnRequest::default() };
+        let request = TurnRequest { input: "Hello".into(), keep_raw: true, ..TurnRequest::default() };
         let (_, message) = read(app.start_turn(request).await.unwrap()).await;
         let notes = watcher.0.lock().unwrap();
         assert_eq!(server.exchanges().len(), 2, "{name}");

@@ -11,7 +11,7 @@ use throughline::prompt::{
     system_prompt,
 };
 use throughline::tools::{NoArguments, ToolRegistry, ToolToggle, tool};
-use throughline::wire::text::protocol;
+use throughline::wire::text_calls::protocol;
 use throughline::{Agent, ToolSelection};
 
 /// Three tools of two sources, as a text protocol would have them.

@@ -1,8 +1,8 @@
 //! `[server]` and `[store]` from outside: text, environment and flags in, settings or one precise error out.
 
 use throughline::config::{
-    AppSettings, AuthMode, ConfigError, ConfigFile, ConfigFlags, DurabilityMode, EnvVars, OnOff,
-    ServerLimits, ServerSettings, StoreBackend, StoreSettings, TlsSection, ToolRendering, resolve,
+    AppSettings, AuthMode, ConfigError, ConfigFile, ConfigFlags, DurabilityMode, EnvVars, ServerLimits,
+    ServerSettings, StoreBackend, StoreSettings, TlsSection, ToolRendering, resolve,
 };
 
 fn settings(text: &str, env: &[(&str, &str)], flags: &ConfigFlags) -> Result<AppSettings, ConfigError> {
@@ -70,8 +70,8 @@ fn full_configuration_file_is_read() {
     let store = StoreSettings {
         backend: StoreBackend::File("etc/data/turns.db".into()),
         retention_days: Some(30),
-        merge: OnOff::Off,
-        keep_raw: OnOff::On,
+        merge: false,
+        keep_raw: true,
         durability: DurabilityMode::Everything,
     };
     assert_eq!(settings.store, store);
@@ -101,7 +101,8 @@ fn flags_override_environment_which_overrides_the_file() {
     }
     let error = settings("", &[("THROUGHLINE_LISTEN", "8787")], &none).unwrap_err().to_string();
     assert!(
-        error.contains("`8787` is not an address") && error.contains("variable THROUGHLINE_LISTEN"),
+        error.contains("`8787` is not a valid listen address")
+            && error.contains("variable THROUGHLINE_LISTEN"),
         "{error}"
     );
     let flags = ConfigFlags { store: Some("mysql://x/y".into()), ..none };

@@ -14,14 +14,14 @@ use std::sync::Arc;
 use throughline::ConversationId;
 use throughline::prelude::*;
 use throughline::store::{Catalog, MemoryLog, SqliteSettings, SqliteStore};
-use throughline_testkit::{ModelScript, SeenRequest};
+use throughline_testkit::{ModelScript, ParsedRequest};
 
 const FILE: &str = "THROUGHLINE_TEST_CONVERSATION_TO_KILL";
 const UPSTREAM: &str = "THROUGHLINE_TEST_UPSTREAM";
 
 /// Answers by the content of the request, so that a request that is repeated after a crash gets the same
 /// answer.
-fn model(seen: &SeenRequest) -> ModelScript {
+fn model(seen: &ParsedRequest) -> ModelScript {
     let calls = seen.answered_calls().len();
     match (seen.user_text(), calls) {
         ("I am Ada.", _) => ModelScript::new().say("Hello Ada."),

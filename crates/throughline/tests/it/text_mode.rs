@@ -3,16 +3,16 @@
 
 use crate::support::{self, DIALECTS, builder, city, read, serve, statuses};
 use serde_json::{Value, json};
-use throughline::config::{ResultsAs, TextProtocolKind, ToolMode};
+use throughline::config::{ResultRole, TextProtocolKind, ToolMode};
 use throughline::tools::{Effect, tool};
-use throughline::wire::text::protocol;
+use throughline::wire::text_calls::protocol;
 use throughline::wire::{Call, CallArguments, CallKind, Dialect, ToolDefinition};
 use throughline::{
     AssistantMessage, CallStatus as C, Event, EventKind, MessageBlock, ThroughlineBuilder, TurnStatus as T,
 };
-use throughline_testkit::seen::SeenMessage;
+use throughline_testkit::parsed_request::ParsedMessage;
 use throughline_testkit::{
-    FakeUpstreamHandle, ModelScript, ScriptFinish, ScriptMove, ScriptQueue, SeenRequest, UpstreamVendor,
+    FakeUpstreamHandle, ModelScript, ParsedRequest, ScriptFinish, ScriptMove, ScriptQueue, UpstreamVendor,
 };
 
 /// Ours and testkit's name of a dialect.
@@ -48,7 +48,7 @@ fn in_text(server: &FakeUpstreamHandle, dialect: Spoken, of: TextProtocolKind) -
 }
 
 /// All text of a request, unparsed: testkit parses written calls, and this test is about the text.
-fn said(seen: &SeenRequest) -> String {
+fn said(seen: &ParsedRequest) -> String {
     fn strings(value: &Value, into: &mut Vec<String>) {
         match value {
             Value::String(text) => into.push(text.clone()),
@@ -211,7 +211,7 @@ async fn conversation_switches_between_native_and_text_mode() {
             let requests = server.requests();
             for number in [3, 5, 7] {
                 let calls = requests[number].messages.iter().flat_map(|message| match message {
-                    SeenMessage::Assistant { calls, .. } => calls.as_slice(),
+                    ParsedMessage::Assistant { calls, .. } => calls.as_slice(),
                     _ => &[],
                 });
                 let cities: Vec<_> = calls.filter_map(|call| call.arguments["city"].as_str()).collect();
@@ -237,7 +237,7 @@ async fn text_mode_results_can_use_the_tool_role() {
         let written = format!("Looking.\n{}\n{}", weather(of, "Rome"), block(of, "door_open", json!({})));
         let server =
             serve(ScriptQueue::new([ModelScript::new().say(written), ModelScript::new().say("Done.")])).await;
-        let app = in_text(&server, dialect, of).results_as(ResultsAs::Tool).build().unwrap();
+        let app = in_text(&server, dialect, of).result_role(ResultRole::Tool).build().unwrap();
         let (_, message) = read(app.ask("Go").await.unwrap()).await;
         assert_eq!(statuses(&message), [C::Success, C::Error], "{}", dialect.0);
         assert_eq!(server.violations(), [], "{}", dialect.0);

@@ -13,9 +13,9 @@ use throughline::{
     ApprovalMode, AssistantMessage, CallStatus as C, EventKind, MessageBlock, Throughline, TurnStatus as T,
     UpstreamTimeouts, UserInput,
 };
-use throughline_testkit::seen::SeenMessage;
+use throughline_testkit::parsed_request::ParsedMessage;
 use throughline_testkit::{
-    CallMove, ExchangeEnd, FakeDialect, HttpAnswer, ModelScript, ScriptMove, ScriptQueue, SeenRequest,
+    CallMove, ExchangeEnd, FakeDialect, HttpAnswer, ModelScript, ParsedRequest, ScriptMove, ScriptQueue,
     UpstreamVendor,
 };
 
@@ -404,7 +404,9 @@ async fn input_images_are_sent_in_every_dialect() {
         let input = UserInput::from("What is it?").image("image/png", b"\x89PNG\r\n\x1a\ncat");
         read(app.ask(input).await.unwrap()).await;
         let seen = server.requests().remove(0);
-        let Some(SeenMessage::User { images, text, .. }) = seen.messages.first() else { panic!("{seen:#?}") };
+        let Some(ParsedMessage::User { images, text, .. }) = seen.messages.first() else {
+            panic!("{seen:#?}")
+        };
         assert_eq!(text, "What is it?", "{}", dialect.0);
         assert_eq!(images[0].bytes, b"\x89PNG\r\n\x1a\ncat", "{}", dialect.0);
         assert_eq!(server.violations(), [], "{}", dialect.0);
@@ -415,7 +417,7 @@ async fn input_images_are_sent_in_every_dialect() {
 async fn last_iteration_is_followed_by_a_reply_without_tools() {
     for dialect in DIALECTS {
         // The model calls whenever it may, each time for another city, so that the loop guard does not apply.
-        let model = |seen: &SeenRequest| {
+        let model = |seen: &ParsedRequest| {
             // Converse has no choice that forbids calls: there, the prompt forbids them.
             let is_told = seen.dialect == FakeDialect::BedrockConverse && seen.step() > 5;
             if seen.may_call() && !is_told {
@@ -644,9 +646,9 @@ async fn too_long_conversation_stays_shortened_in_later_turns() {
         let (_, message) = read(conversation.ask(question).await.unwrap()).await;
         assert_eq!(message.status, Some(T::Completed), "{question}: {:?}", message.error);
     }
-    let lengths = |request: &SeenRequest| {
+    let lengths = |request: &ParsedRequest| {
         let results = request.messages.iter().filter_map(|message| match message {
-            SeenMessage::Results(results) => Some(results),
+            ParsedMessage::Results(results) => Some(results),
             _ => None,
         });
         results.flatten().map(|result| result.text.len()).collect()

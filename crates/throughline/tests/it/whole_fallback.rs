@@ -6,8 +6,8 @@ use serde_json::json;
 use throughline::wire::Dialect;
 use throughline::{AssistantMessage, Event, EventKind, StreamingSetting, TurnStatus};
 use throughline_testkit::{
-    BodyBreak, FakeDialect, FakeUpstreamHandle, ModelScript, PlantedQuirk, ScenarioRules, SeenRequest,
-    seen::ReplyDelivery,
+    BodyBreak, FakeDialect, FakeUpstreamHandle, ModelScript, ParsedRequest, PlantedQuirk, ScenarioRules,
+    parsed_request::ReplyDelivery,
 };
 
 /// Dialects whose calls arrive in fragments, so that one can be cut.
@@ -56,7 +56,7 @@ async fn unreadable_stream_is_requested_again_whole_once() {
 
 #[tokio::test]
 async fn connection_cut_before_the_first_event_falls_back_to_whole() {
-    let cut = |seen: &SeenRequest| match seen.delivery {
+    let cut = |seen: &ParsedRequest| match seen.delivery {
         ReplyDelivery::Whole => ModelScript::new().say("whole"),
         _ => ModelScript::new().say("streamed").broken_at(0, BodyBreak::Cut),
     };
@@ -67,7 +67,7 @@ async fn connection_cut_before_the_first_event_falls_back_to_whole() {
 
 #[tokio::test]
 async fn stream_cut_after_visible_text_is_not_requested_again() {
-    let cut = |_: &SeenRequest| ModelScript::new().say("One two three four").broken_at(700, BodyBreak::Cut);
+    let cut = |_: &ParsedRequest| ModelScript::new().say("One two three four").broken_at(700, BodyBreak::Cut);
     let server = serve(cut).await;
     let (events, message) = ask(&server, DIALECTS[0], StreamingSetting::Auto).await;
     assert!(message.text().starts_with("One"), "{events:#?}");
@@ -77,7 +77,7 @@ async fn stream_cut_after_visible_text_is_not_requested_again() {
 #[tokio::test]
 async fn stream_cut_after_a_call_began_is_not_requested_again() {
     let long = "The garden is in bloom. ".repeat(300);
-    let cut = move |seen: &SeenRequest| match seen.delivery {
+    let cut = move |seen: &ParsedRequest| match seen.delivery {
         ReplyDelivery::Whole => ModelScript::new().say("whole"),
         _ => {
             let script = ModelScript::new().call("notes_add", json!({ "text": long }));

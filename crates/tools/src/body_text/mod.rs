@@ -12,7 +12,7 @@ mod utf8_only;
 use crate::schema::truncate_chars;
 #[cfg(feature = "charsets")]
 use charsets::Charset;
-use throughline_wire::{ToolOutput, visible};
+use throughline_wire::{ToolOutput, display_escape};
 #[cfg(not(feature = "charsets"))]
 use utf8_only::Charset;
 
@@ -132,7 +132,7 @@ fn declared_charset(content_type: &str, body: &[u8]) -> (Option<Charset>, Vec<St
 
 fn shown_label(label: &[u8]) -> String {
     let label = String::from_utf8_lossy(label);
-    format!("`{}`", truncate_chars(&visible::escape(label.trim()), LABEL_CHARS_MAX))
+    format!("`{}`", truncate_chars(&display_escape::escape(label.trim()), LABEL_CHARS_MAX))
 }
 
 /// The value of `charset` in a `Content-Type`.

@@ -18,7 +18,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::time::{Instant, timeout_at};
 use tokio_util::task::AbortOnDropHandle;
@@ -243,7 +243,7 @@ fn check_handshake(
         // Before anything of it is shortened: half a key would not be recognized.
         let redacted = secrets.redact(text);
         let line = redacted.split_whitespace().collect::<Vec<_>>().join(" ");
-        truncate_chars(&visible::escape(&line), chars_max)
+        truncate_chars(&display_escape::escape(&line), chars_max)
     };
     let mut message = excerpt(&handshake_problem(cause), PROBLEM_CHARS_MAX);
     if let Some(value) = handshake_value(cause) {

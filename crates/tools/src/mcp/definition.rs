@@ -11,7 +11,7 @@ use crate::tool::{AgentCallable, ToolSpec};
 use rmcp::model::{Tool as RmcpTool, ToolAnnotations};
 use serde_json::Value;
 use throughline_engine::Effect;
-use throughline_wire::{ToolName, visible};
+use throughline_wire::{ToolName, display_escape};
 
 /// Largest accepted definition, in bytes of its JSON: a larger one would fill the model's context. Those of
 /// widely used servers have up to 80 kB.
@@ -76,7 +76,7 @@ pub(crate) fn parse_definition(
 pub(crate) fn tool_name(server: &str, tool: &str) -> ToolName {
     let room = TOOL_NAME_BYTES_MAX - server.len() - 1;
     // Two names that look the same are not.
-    let is_allowed = |c: char| !c.is_whitespace() && !visible::is_hidden(c);
+    let is_allowed = |c: char| !c.is_whitespace() && !display_escape::is_hidden(c);
     if !tool.is_empty() && tool.len() <= room && tool.chars().all(is_allowed) {
         return ToolName::from(format!("{server}.{tool}"));
     }
@@ -189,7 +189,7 @@ mod tests {
         assert_eq!(ours.len(), names.len());
         for name in &ours {
             assert!(crate::naming::check_name(&ToolName::from(name.as_str())).is_ok(), "{name}");
-            assert!(!name.chars().any(visible::is_hidden), "{name:?}");
+            assert!(!name.chars().any(display_escape::is_hidden), "{name:?}");
         }
         assert!(ours.contains("files.read") && ours.contains("files.a.b/c") && ours.contains("files.天气"));
     }

@@ -142,7 +142,7 @@ impl McpServer {
             ("start_timeout_ms", self.start_timeout_ms),
         ] {
             if limit == 0 {
-                return Err(invalid(key, format!("`{key}` of 0 lets nothing through"), "in milliseconds"));
+                return Err(invalid(key, format!("`{key}` must not be 0"), "in milliseconds"));
             }
         }
         if self.total_timeout_ms < self.timeout_ms {
@@ -341,8 +341,8 @@ mod tests {
             (url("files.example.com"), Some("url"), "is not a supported URL"),
             (url("file:///etc/passwd"), Some("url"), "is not a supported URL"),
             (url("https://me:secret@a/"), Some("url"), "do not belong into `url`"),
-            (of(|server| server.timeout_ms = 0, program()), Some("timeout_ms"), "of 0"),
-            (of(|server| server.start_timeout_ms = 0, program()), Some("start_timeout_ms"), "of 0"),
+            (of(|server| server.timeout_ms = 0, program()), Some("timeout_ms"), "must not be 0"),
+            (of(|server| server.start_timeout_ms = 0, program()), Some("start_timeout_ms"), "must not be 0"),
             (
                 of(|server| server.total_timeout_ms = 1_000, program()),
                 Some("total_timeout_ms"),

@@ -2,7 +2,7 @@
 
 use crate::schema::truncate_chars;
 use serde::Serialize;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Longest title, in characters.
 const TITLE_CHARS_MAX: usize = 200;
@@ -42,7 +42,7 @@ fn plain(text: &str, chars_max: usize) -> String {
     let text = unescape_html(&strip_tags(text));
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let seen: String = line.chars().filter(|c| is_seen(*c)).collect();
-    truncate_chars(&visible::escape(&seen), chars_max)
+    truncate_chars(&display_escape::escape(&seen), chars_max)
 }
 
 /// False for characters of no width, which search results are full of and which mean nothing there.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::{Value, json};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 
 /// Longest text of a refusal, in characters.
 const REFUSAL_CHARS_MAX: usize = 300;
@@ -145,7 +145,7 @@ fn engines_failed(answer: &Value) -> Option<String> {
         format!("{name} ({why})")
     });
     let named = named.collect::<Vec<_>>().join(", ");
-    Some(format!("SearXNG found nothing, and its engines did not answer: {}", visible::escape(&named)))
+    Some(format!("SearXNG found nothing, and its engines did not answer: {}", display_escape::escape(&named)))
 }
 
 /// Sentence about an answer without results because of an error.
@@ -154,7 +154,7 @@ pub(super) fn refusal(provider: SearchProvider, status: u16, body: &str) -> Stri
     let candidates =
         [&answer["error"]["detail"], &answer["detail"]["error"], &answer["detail"], &answer["error"]];
     let reason = candidates.iter().find_map(|text| text.as_str()).unwrap_or_default();
-    let reason = truncate_chars(&visible::escape(reason), REFUSAL_CHARS_MAX);
+    let reason = truncate_chars(&display_escape::escape(reason), REFUSAL_CHARS_MAX);
     let reason = if reason.is_empty() { String::new() } else { format!(": {reason}") };
     let remedy = match (provider, status) {
         (SearchProvider::Searxng, 403) => {

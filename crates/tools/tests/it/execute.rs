@@ -5,7 +5,7 @@ use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use throughline_engine::CallProgress as Update;
+use throughline_engine::CallProgress;
 use throughline_tools::{
     Effect, ExecutorLimits, FunctionTool, NoArguments, OutputSpool, ToolContext, ToolError, ToolExecutor,
     ToolInvocation, ToolProgress, ToolRegistry, tool,
@@ -316,7 +316,7 @@ async fn calls_run_concurrently() {
     assert_eq!(started.elapsed(), HALF_A_SECOND);
 }
 
-async fn updates(tool: FunctionTool, receiver_takes: Duration) -> (CallOutcome, Vec<(u64, Update)>) {
+async fn updates(tool: FunctionTool, receiver_takes: Duration) -> (CallOutcome, Vec<(u64, CallProgress)>) {
     let registry = ToolRegistry::builder().tool(tool).build().unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let started = Instant::now();
@@ -349,7 +349,7 @@ async fn progress_is_immediate_then_at_most_five_per_second() {
     let (outcome, seen) = updates(chatty(), Duration::ZERO).await;
     let times: Vec<u64> = seen.iter().map(|(time, _)| *time).collect();
     assert_eq!(times, [0, 200, 400, 600, 800]);
-    let Update { progress, total, message, .. } = &seen[1].1;
+    let CallProgress { progress, total, message, .. } = &seen[1].1;
     assert_eq!((*progress, *total), (Some(6.0), Some(30.0)));
     assert_eq!(message.as_deref(), Some("part 6"), "the latest counts");
     let streamed: String = seen.iter().filter_map(|(_, update)| update.output_delta.as_deref()).collect();

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod asking;
 mod broken_lines;
 mod commands;
+mod elicitation;
 mod execute;
 mod files;
 mod http_fetch;

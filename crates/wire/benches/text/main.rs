@@ -15,7 +15,7 @@ mod prose;
 
 use prose::ProseStream;
 use std::process::ExitCode;
-use throughline_wire::text::{CallFormat, PROTOCOLS, ResultRole, TextCalls};
+use throughline_wire::text_calls::{CallFormat, PROTOCOLS, ResultRole, TextCalls};
 use throughline_wire::{
     DecodeLimits, DecodeOptions, Dialect, StepDecoder, StepEvent, ThinkMode, ToolDefinition,
 };

@@ -11,7 +11,7 @@ use crate::json::{ArgumentsReader, JsonRef, SurrogateCarry, decode_string};
 use crate::limits::DecodeLimits;
 use crate::profile::{LeakedCalls, UpstreamProfile};
 use crate::step::{EventSink, excerpt_of};
-use crate::text::clean_name;
+use crate::text_calls::clean_name;
 use crate::vocabulary::{
     ArgumentRepair, BrokenCall, CallArguments, CallKind, CallSlot, ProblemKind, RawArguments, SealEvidence,
     StepEvent, StepProblem, UpstreamCallId, WireName,
@@ -583,7 +583,7 @@ impl CallAssembler {
     pub(crate) fn break_call(
         &mut self,
         slot: CallSlot,
-        why: BrokenCall,
+        reason: BrokenCall,
         raw: Option<&str>,
         out: EventSink<'_>,
     ) {
@@ -597,7 +597,7 @@ impl CallAssembler {
         }
         let raw = raw.unwrap_or_else(|| call.text());
         let raw = RawArguments(raw[..raw.floor_char_boundary(bytes_max)].to_owned());
-        out(StepEvent::CallBroken { slot, reason: why, raw });
+        out(StepEvent::CallBroken { slot, reason, raw });
     }
 
     /// Name and argument text of a call that is sealed.
@@ -662,10 +662,10 @@ impl CallAssembler {
                 let seal = if cut == StepEnding::Cut { seal.min(SealEvidence::Balanced) } else { seal };
                 out(StepEvent::CallSealed { slot, seal, arguments });
             }
-            Err(why) => {
+            Err(reason) => {
                 call.ending = SealState::Broken;
                 let raw = RawArguments(call.text().to_owned());
-                out(StepEvent::CallBroken { slot, reason: why, raw });
+                out(StepEvent::CallBroken { slot, reason, raw });
             }
         }
     }

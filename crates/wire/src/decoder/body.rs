@@ -13,7 +13,7 @@ impl PayloadDecoder {
         write_payload(&mut self.state, sink, |step| match JsonRef::parse(text) {
             Ok(json) => match body_error_of(&json) {
                 Some(error) => step.fail(error),
-                None => dialect.body(&json, step),
+                None => dialect.decode_body(&json, step),
             },
             // JSON that was cut is a truncated reply, not an error page.
             Err(error) if error.offset >= text.len() && text.starts_with(['{', '[']) => {}

@@ -60,7 +60,7 @@ impl FastPath {
                 continue;
             }
             if let FragmentTarget::Arguments(_) = template.target
-                && template.generation != state.first.calls.generation()
+                && template.generation != state.primary_choice.calls.generation()
             {
                 continue;
             }
@@ -91,7 +91,7 @@ impl FastPath {
         let Some(template) = self.build_template(raw, data, ignored, target, body_at, body_len) else {
             return;
         };
-        let generation = state.first.calls.generation();
+        let generation = state.primary_choice.calls.generation();
         self.templates.retain(|known| known.target != target);
         self.templates.insert(0, EventTemplate { generation, epoch: state.epoch(), ..template });
         self.templates.truncate(TEMPLATES_MAX);

@@ -172,12 +172,12 @@ pub(crate) enum FrameKind {
 /// non-JSON error events are dealt with before it is called.
 pub(crate) trait DialectDecoder: Send {
     /// One payload of a stream.
-    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>);
+    fn decode_event(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>);
     /// A whole JSON document that came instead of a stream: a plain reply (decode it and call
     /// [`StepWriter::complete`]); error bodies have been recognized before by [`StepWriter`].
-    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>);
+    fn decode_body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>);
     /// The bytes have ended, or the end marker was seen. For late flushes only (`Opaque` goes here).
-    fn end(&mut self, _step: &mut StepWriter<'_>) {}
+    fn finish(&mut self, _step: &mut StepWriter<'_>) {}
     /// For dialects whose fragments do not depend on earlier ones (they change no state of the decoder):
     /// top-level members that are never read, so that events differing only there and in one string may take
     /// the fast path. `None`: no fast path.

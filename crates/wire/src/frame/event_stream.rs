@@ -177,12 +177,12 @@ impl EventStreamFramer {
         }
         let headers = number(&content[4..8]) as usize;
         let (headers, payload) = content[PRELUDE_BYTES..].split_at(headers);
-        let at = self.offset;
+        let offset = self.offset;
         match read_headers(headers) {
-            Some(named) => sink(EventStreamItem::Frame(EventStreamFrame { offset: at, payload, ..named })),
+            Some(named) => sink(EventStreamItem::Frame(EventStreamFrame { offset, payload, ..named })),
             None => sink(EventStreamItem::Problem {
                 kind: ProblemKind::InvalidEvent,
-                offset: at,
+                offset,
                 message: "the headers of a frame are invalid",
             }),
         }
@@ -297,7 +297,7 @@ mod tests {
                     let names = [f.message_type, f.event_type, f.exception_type, f.error_message].join("/");
                     format!("{} {names} {payload}", f.offset)
                 }
-                EventStreamItem::Problem { kind, offset: at, .. } => format!("{at} {kind:?}"),
+                EventStreamItem::Problem { kind, offset, .. } => format!("{offset} {kind:?}"),
             });
         };
         for piece in pieces {

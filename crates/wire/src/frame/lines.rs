@@ -38,19 +38,16 @@ impl LineFramer {
         while let Some(end) = memchr::memchr(b'\n', rest) {
             let (head, tail) = (&rest[..end], &rest[end + 1..]);
             rest = tail;
-            let at = self.line_at;
+            let offset = self.line_at;
             self.line_at += (self.carry.len() + head.len() + 1) as u64;
             if std::mem::take(&mut self.overlong) || self.carry.len() + head.len() > self.line_bytes_max {
                 self.carry.clear();
                 line(LineItem::TooLong);
             } else if self.carry.is_empty() {
-                line(LineItem::Text { offset: at, text: head.strip_suffix(b"\r").unwrap_or(head) });
+                line(LineItem::Text { offset, text: head.strip_suffix(b"\r").unwrap_or(head) });
             } else {
                 self.carry.extend_from_slice(head);
-                line(LineItem::Text {
-                    offset: at,
-                    text: self.carry.strip_suffix(b"\r").unwrap_or(&self.carry),
-                });
+                line(LineItem::Text { offset, text: self.carry.strip_suffix(b"\r").unwrap_or(&self.carry) });
                 self.carry.clear();
             }
         }

@@ -220,8 +220,8 @@ impl SseFramer {
 
     fn take_event(&mut self) -> SseEvent<'_> {
         self.has_data = false;
-        let at = self.event_at.take().unwrap_or(self.line_at);
-        SseEvent { offset: at, event: &self.event, data: String::from_utf8_lossy(&self.data), id: &self.id }
+        let offset = self.event_at.take().unwrap_or(self.line_at);
+        SseEvent { offset, event: &self.event, data: String::from_utf8_lossy(&self.data), id: &self.id }
     }
 
     /// Drops a byte-order mark at the very beginning; false while more bytes are needed to know.

@@ -169,8 +169,8 @@ impl ArgumentsReader {
         self.partial.root.as_ref()
     }
 
-    fn fail(&mut self, at: usize, what: &'static str) {
-        self.error = Some(ArgumentsError { offset: at, message: what });
+    fn fail(&mut self, offset: usize, what: &'static str) {
+        self.error = Some(ArgumentsError { offset, message: what });
     }
 
     fn check(&mut self, from: usize) {

@@ -5,7 +5,7 @@
 use super::{EventSink, excerpt_of};
 use crate::assemble::CallAssembler;
 use crate::json::JsonRef;
-use crate::text::{MarkupFinding, ParsedCall, ParsedText, ScanEvent, TextCalls, TextScanner};
+use crate::text_calls::{MarkupFinding, ParsedCall, ParsedText, ScanEvent, TextCalls, TextScanner};
 use crate::vocabulary::{BrokenCall, CallSlot, ProblemKind, StepEvent, StepProblem};
 use std::borrow::Cow;
 

@@ -361,7 +361,7 @@ pub enum ProblemKind {
         /// Position (line and column of the reply's text) and description.
         finding: String,
         /// Kind of the finding.
-        kind: crate::text::FindingKind,
+        kind: crate::text_calls::FindingKind,
     },
     /// A stream that broke before its first content: the whole reply was requested again. Reported by the
     /// client of the upstream, not by a decoder.

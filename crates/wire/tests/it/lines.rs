@@ -4,7 +4,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
-use throughline_wire::text::{
+use throughline_wire::text_calls::{
     FindingKind, MarkupFinding, ParsedCall, ParsedText, ScanEvent, TextProtocol, TextScanner,
 };
 use throughline_wire::{Call, CallOutcome, ToolDefinition};
@@ -176,7 +176,9 @@ impl LinesScanner {
                         sink(ScanEvent::Arguments(arguments));
                         sink(ScanEvent::Sealed);
                     }
-                    Err(why) => sink(ScanEvent::Refused { reason: why.to_owned(), raw: line.trim_end() }),
+                    Err(reason) => {
+                        sink(ScanEvent::Refused { reason: reason.to_owned(), raw: line.trim_end() })
+                    }
                 }
             }
         }

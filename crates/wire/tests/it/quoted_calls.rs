@@ -1,10 +1,10 @@
 //! Markup that is only quoted never runs: every leaked form and both text protocols, in every context; and real calls are
 //! still found.
 
-use crate::text::{agree, parse, scan, tools};
+use crate::text_calls::{agree, parse, scan, tools};
 use proptest::prelude::*;
 use serde_json::json;
-use throughline_wire::text::{
+use throughline_wire::text_calls::{
     CallFormat, FindingKind, ResultRole, TextCalls, TextProtocol, find_leaked, protocol,
 };
 use throughline_wire::{

@@ -1,8 +1,8 @@
 //! The scanner and the simple parser of each text protocol agree, however a reply is cut.
 
-use crate::text::{agree, characters, parse, scan, scan_observed, tools};
+use crate::text_calls::{agree, characters, parse, scan, scan_observed, tools};
 use proptest::prelude::*;
-use throughline_wire::text::{PROTOCOLS, TextProtocol, protocol};
+use throughline_wire::text_calls::{PROTOCOLS, TextProtocol, protocol};
 
 fn of(name: &str) -> &'static dyn TextProtocol {
     protocol(name).unwrap_or_else(|| panic!("{name} is a protocol"))

@@ -1,9 +1,9 @@
 //! Tools, calls and results as a model in text mode reads them.
 
-use crate::text::{self, agree, parse, tools};
+use crate::text_calls::{self, agree, parse, tools};
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use throughline_wire::text::{PROTOCOLS, TextProtocol, protocol};
+use throughline_wire::text_calls::{PROTOCOLS, TextProtocol, protocol};
 use throughline_wire::{
     Call, CallArguments, CallKind, CallOutcome, NotStarted, RawArguments, ToolDefinition, ToolOutput,
     VcpCommand,
@@ -298,10 +298,13 @@ fn vcp_limits_refuse_the_call() {
     let check = |body: String, why: &str| {
         let text = format!("<<<[TOOL_REQUEST]>>>\ntool_name:「始」T「末」{body}\n<<<[END_TOOL_REQUEST]>>>");
         let parsed = parse(vcp(), &tools(), &text);
-        assert_eq!(text::scan(vcp(), &tools(), [text.as_str()]).without_raw(), parsed);
+        assert_eq!(text_calls::scan(vcp(), &tools(), [text.as_str()]).without_raw(), parsed);
         let chunks = text.as_bytes().chunks(1000).map(String::from_utf8_lossy).collect::<Vec<_>>();
         if chunks.concat() == text {
-            assert_eq!(text::scan(vcp(), &tools(), chunks.iter().map(AsRef::as_ref)).without_raw(), parsed);
+            assert_eq!(
+                text_calls::scan(vcp(), &tools(), chunks.iter().map(AsRef::as_ref)).without_raw(),
+                parsed
+            );
         }
         match (&parsed.calls[0].1, why) {
             (Ok(_), "") => {}

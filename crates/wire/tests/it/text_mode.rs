@@ -3,7 +3,7 @@
 
 use crate::lines::{LINES, LinesProtocol, MISSES_A_CALL, READS_MORE, READS_OTHER_ARGUMENTS};
 use serde_json::{Value, json};
-use throughline_wire::text::{CallFormat, FindingKind, PROTOCOLS, ResultRole, TextCalls, TextProtocol};
+use throughline_wire::text_calls::{CallFormat, FindingKind, PROTOCOLS, ResultRole, TextCalls, TextProtocol};
 use throughline_wire::{
     BrokenCall, Call, CallArguments, CallKind, DecodeLimits, DecodeOptions, Dialect, FinishReason,
     ModelReply, ProblemKind, SealEvidence, StepDecoder, StepEvent, StreamEnd, ThinkMode, ToolDefinition,

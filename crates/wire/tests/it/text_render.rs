@@ -6,7 +6,7 @@ use crate::history::{
 };
 use crate::lines::LINES;
 use serde_json::{Value, json};
-use throughline_wire::text::{ResultRole, TextCalls, render};
+use throughline_wire::text_calls::{ResultRole, TextCalls, render};
 use throughline_wire::{
     CallOutcome, ClosedStep, Dialect, Message, ModelRequest, RawArguments, ToolChoice, TransferMode,
     UpstreamProfile, UserPart, encode,

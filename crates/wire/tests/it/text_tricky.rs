@@ -1,9 +1,9 @@
 //! The thirty inputs on which other implementations of the VCP protocol differ: one answer each, as in
 //! `docs/text-protocol.md`.
 
-use crate::text::{ReadResult, agree, tools};
+use crate::text_calls::{ReadResult, agree, tools};
 use std::fmt::Write;
-use throughline_wire::text::protocol;
+use throughline_wire::text_calls::protocol;
 
 /// The special feature, the input, and the result.
 const INPUTS: [(&str, &str, &str); 30] = [

@@ -97,7 +97,10 @@ fn dialect_recipe_names_every_file_that_lists_all_dialects() {
 fn surface_recipe_names_every_file_that_lists_all_routes() {
     let document = read("ARCHITECTURE.md");
     let files = files_with_all(&ROUTES);
-    assert!(files.len() >= 4 && files.contains("crates/server/src/gate/route_rules.rs"), "{files:?}");
+    assert!(
+        files.len() >= 4 && files.contains("crates/server/src/request_guard/route_rules.rs"),
+        "{files:?}"
+    );
     let missing = unnamed(recipe(&document, "a surface", "a quirk"), &files);
     assert!(missing.is_empty(), "the recipe leaves out {missing:?}");
 }
@@ -135,7 +138,7 @@ const CHANGED: [&str; 11] = [
     "crates/engine/src/record/mod.rs",
     "crates/engine/src/waterfall.rs",
     "crates/engine/tests/logs/every-kind.jsonl",
-    "crates/server/src/surface/chat_completions/mod.rs",
+    "crates/server/src/projections/chat_completions/mod.rs",
     "crates/throughline/src/driver/append.rs",
     "docs/events.md",
 ];

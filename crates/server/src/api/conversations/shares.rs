@@ -11,8 +11,8 @@ use crate::api::files;
 use crate::api::page::{ListPage, PageQuery};
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path, Query};
-use crate::gate::{RandomnessError, random_bytes};
 use crate::principal::{KeyScope, Principal};
+use crate::request_guard::{RandomnessError, random_bytes};
 use crate::state::AppState;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::num::NonZeroU32;
 use subtle::ConstantTimeEq;
 use throughline_store::ShareRow;
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -108,7 +108,7 @@ impl From<ShareRow> for ShareInfo {
             id: row.id,
             conversation_id: row.conversation_id,
             leaf_id: row.leaf_id,
-            title: visible::escape_prose(&row.title).into_owned(),
+            title: display_escape::escape_prose(&row.title).into_owned(),
             created_at: row.created_at,
             expires_at: row.expires_at,
         }
@@ -327,7 +327,7 @@ async fn get_shared(
         message.message.conversation_id = None;
     }
     Ok(axum::Json(SharedConversation {
-        title: visible::escape_prose(&share.title).into_owned(),
+        title: display_escape::escape_prose(&share.title).into_owned(),
         shared_at: share.created_at,
         expires_at: share.expires_at,
         messages,

@@ -3,12 +3,12 @@
 use super::tree::branch_path;
 use super::{ConversationInfo, created_response, find_conversation};
 use crate::error::{ApiError, ErrorResponse};
+use crate::export::{
+    self, ImportError, ImportFormat, ImportTarget, MediaLinks, PortableConversation, PortableTurn,
+};
 use crate::extract::{Path, Query};
 use crate::json_scanner::LargestTurn;
 use crate::large_bodies::{self, RequestMemory, SpooledText};
-use crate::portable::{
-    self, ImportError, ImportFormat, ImportTarget, MediaLinks, PortableConversation, PortableTurn,
-};
 use crate::principal::{KeyScope, Principal};
 use crate::stamps::now_ms;
 use crate::state::AppState;
@@ -88,7 +88,7 @@ pub(super) async fn import_conversation(
     portable: PortableConversation,
 ) -> Result<Response, ApiError> {
     let into = ImportTarget { log: &*state.log, catalog: &*state.catalog, media: &state.media };
-    let imported = portable::import_conversation(into, &principal.user, portable, now_ms()).await;
+    let imported = export::import_conversation(into, &principal.user, portable, now_ms()).await;
     let id = imported.map_err(import_error)?;
     created_response(state, principal, &id).await
 }
@@ -118,13 +118,13 @@ async fn export(
             }
             let mut portable = PortableConversation::of(row, turns);
             let mut content = BTreeMap::new();
-            for (_, file) in portable::media_files(&portable) {
+            for (_, file) in export::media_files(&portable) {
                 if let Ok(Some(bytes)) = state.media.read(Some(&principal.user), &file).await {
                     content.insert(file, bytes);
                 }
             }
-            portable::embed_media(&mut portable, &content);
-            (portable::write_jsonl(&portable, now_ms()), "application/jsonl", "jsonl")
+            export::embed_media(&mut portable, &content);
+            (export::write_jsonl(&portable, now_ms()), "application/jsonl", "jsonl")
         }
         ConversationExportFormat::Markdown => {
             let mut messages = Vec::new();
@@ -135,7 +135,7 @@ async fn export(
                 }
             }
             let links = StoredFileLinks::of(&state, &principal).await?;
-            (portable::markdown(&row.title, &messages, &links), "text/markdown; charset=utf-8", "md")
+            (export::markdown(&row.title, &messages, &links), "text/markdown; charset=utf-8", "md")
         }
     };
     let disposition = format!("attachment; filename=\"{id}.{extension}\"");
@@ -195,7 +195,7 @@ async fn import(
 ) -> Result<Response, ApiError> {
     principal.require(KeyScope::Chat)?;
     let (Parts { headers, extensions, .. }, body) = request.into_parts();
-    // The gate bounds it, as every upload.
+    // The request guard bounds it, as every upload.
     let body = SpooledText::of_body(&state, body, u64::MAX).await?.unwrap_or_default();
     let memory = extensions.get::<RequestMemory>().cloned();
     // Detected from the first line, regardless of the file name.
@@ -203,7 +203,7 @@ async fn import(
         headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let is_jsonl = content_type.contains("jsonl")
         || content_type.contains("ndjson")
-        || portable::is_jsonl(body.beginning());
+        || export::is_jsonl(body.beginning());
     let largest = if is_jsonl {
         body.units().largest_turn()
     } else {
@@ -226,7 +226,7 @@ async fn import(
     let format = if is_jsonl { ImportFormat::JsonLines } else { ImportFormat::Messages };
     let importing = async move {
         // A large import takes long, so it runs on a blocking thread.
-        let parse = move || portable::parse_conversation(&text, format, now_ms(), units_max);
+        let parse = move || export::parse_conversation(&text, format, now_ms(), units_max);
         let parsed = spawn_blocking(parse).await.map_err(ApiError::internal)?;
         let imported = import_conversation(&state, &principal, parsed.map_err(line_error)?).await;
         drop(memory);
@@ -245,7 +245,7 @@ fn import_error(error: ImportError) -> ApiError {
     }
 }
 
-fn line_error(error: portable::LineError) -> ApiError {
+fn line_error(error: export::LineError) -> ApiError {
     let refused =
         ApiError::bad_request("cannot_be_imported", error.to_string()).with_extra("line", error.line);
     match error.help {

@@ -30,7 +30,7 @@ impl Default for Utf8State {
 
 impl TypeSniffer {
     /// Takes the next piece.
-    pub(super) fn absorb(&mut self, chunk: &[u8]) {
+    pub(super) fn apply(&mut self, chunk: &[u8]) {
         let missing = HEAD_BYTES.saturating_sub(self.head.len()).min(chunk.len());
         self.head.extend_from_slice(&chunk[..missing]);
         let Utf8State::Valid(rest) = &mut self.text else { return };
@@ -192,7 +192,7 @@ mod tests {
 
     fn decide(content: &[u8], declared: &str, piece_bytes: usize) -> Result<String, &'static str> {
         let mut kind = TypeSniffer::default();
-        content.chunks(piece_bytes).for_each(|chunk| kind.absorb(chunk));
+        content.chunks(piece_bytes).for_each(|chunk| kind.apply(chunk));
         kind.media_type(Some(declared).filter(|declared| !declared.is_empty()))
     }
 

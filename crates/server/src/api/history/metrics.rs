@@ -14,7 +14,7 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use throughline_store::{CallSample, MetricSamples, RatingValue, SampleRange, SampleRows, TurnSample};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use utoipa::{IntoParams, ToSchema};
 
 /// Maximum number of turns, and of calls, in one answer: the newest ones. An answer that omits older ones reports it.
@@ -208,7 +208,7 @@ pub(super) async fn get_metrics(
     for conversation in &mut metrics.conversations {
         let found = state.catalog.conversation(&principal.user, &conversation.conversation_id).await?;
         let title = found.map(|found| found.conversation.title).unwrap_or_default();
-        conversation.title = visible::escape_prose(&title).into_owned();
+        conversation.title = display_escape::escape_prose(&title).into_owned();
     }
     Ok(axum::Json(metrics))
 }

@@ -9,7 +9,7 @@ use crate::state::AppState;
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use throughline_store::{CallFilter, NamedCount, TurnCounts, TurnFilter, TurnHistoryRow};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use utoipa::{IntoParams, ToSchema};
 
 /// A turn in short.
@@ -66,8 +66,8 @@ impl From<TurnHistoryRow> for TurnInfo {
             agent: turn.agent,
             model: turn.model,
             mode: row.mode,
-            input: visible::escape_prose(&turn.input).into_owned(),
-            answer: visible::escape_prose(&turn.answer).into_owned(),
+            input: display_escape::escape_prose(&turn.input).into_owned(),
+            answer: display_escape::escape_prose(&turn.answer).into_owned(),
             status: turn.status,
             started_at: turn.created_at,
             duration_ms: turn.ended_at.map(|ended_at| ended_at.saturating_sub(turn.created_at)),

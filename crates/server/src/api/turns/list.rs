@@ -2,9 +2,9 @@
 
 use crate::api::page::ListPage;
 use crate::error::{ApiError, ErrorResponse};
-use crate::hub::{RunningTurn, WaitsFor};
 use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
+use crate::turn_manager::{RunningTurn, WaitsFor};
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -57,6 +57,6 @@ pub(super) async fn list(
     principal: Principal,
 ) -> Result<axum::Json<ListPage<OpenTurnInfo>>, ApiError> {
     principal.require(KeyScope::Chat)?;
-    let turns = state.hub.turns_of(&principal.user);
+    let turns = state.turn_manager.turns_of(&principal.user);
     Ok(axum::Json(ListPage::complete(turns.into_iter().map(OpenTurnInfo::from).collect())))
 }

@@ -6,7 +6,7 @@ use crate::api::agents;
 use crate::api::page::ListPage;
 use crate::error::{ApiError, ErrorResponse};
 use crate::extract::{Json, Path};
-use crate::net::ConnectionInfo as Wire;
+use crate::net::ConnectionInfo;
 use crate::principal::{KeyScope, Principal};
 use crate::state::AppState;
 use crate::upstream_keys::{UpstreamKeys, UpstreamKeysError};
@@ -119,11 +119,11 @@ impl<S: Send + Sync> FromRequestParts<S> for LocalCaller {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        let is_local = |wire: &Wire| {
+        let is_local = |wire: &ConnectionInfo| {
             wire.peer.ip().to_canonical().is_loopback() && wire.local.ip().to_canonical().is_loopback()
         };
         let is_forwarded = FORWARDED_HEADERS.iter().any(|name| parts.headers.contains_key(*name));
-        Ok(Self(!is_forwarded && parts.extensions.get::<Wire>().is_some_and(is_local)))
+        Ok(Self(!is_forwarded && parts.extensions.get::<ConnectionInfo>().is_some_and(is_local)))
     }
 }
 
@@ -504,7 +504,7 @@ mod tests {
     use http::Request;
 
     async fn check(peer: [u8; 4], local: [u8; 4], header: Option<&str>, expected: bool) {
-        let wire = Wire {
+        let wire = ConnectionInfo {
             peer: (peer, 1).into(),
             local: (local, 8787).into(),
             canceller: Default::default(),

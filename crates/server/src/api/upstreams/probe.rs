@@ -22,7 +22,7 @@ use throughline::{
     Agent, MEASURE_REQUESTS, MEASURE_REQUESTS_MAX, MEASURE_TOKENS_MAX, MeasureOptions, MeasureProgress,
     Upstream,
 };
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use tokio::sync::mpsc;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -102,7 +102,7 @@ async fn choose_model(
     if let Some(model) = named {
         let model = model.strip_prefix(&format!("{}/", upstream.name())).unwrap_or(&model);
         let is_name = !model.trim().is_empty() && model.len() <= MODEL_BYTES_MAX;
-        return if is_name && visible::escape(model) == model {
+        return if is_name && display_escape::escape(model) == model {
             Ok(model.to_owned())
         } else {
             let message =
@@ -119,7 +119,7 @@ async fn choose_model(
         [model] => Ok(model.clone()),
         models => {
             let names: Vec<_> =
-                models.iter().take(NAMED_MODELS_MAX).map(|model| visible::escape(model)).collect();
+                models.iter().take(NAMED_MODELS_MAX).map(|model| display_escape::escape(model)).collect();
             let message = format!("`{}` has {} models", upstream.name(), models.len());
             Err(ApiError::bad_request("model_needed", message)
                 .param("model")

@@ -5,9 +5,9 @@ mod ops;
 mod session;
 
 use crate::error::ApiError;
-use crate::gate::Gate;
 use crate::net::ConnectionInfo;
 use crate::principal::Principal;
+use crate::request_guard::RequestGuard;
 use crate::state::AppState;
 use axum::Extension;
 use axum::extract::State;
@@ -38,7 +38,7 @@ async fn connect(
     State(state): State<AppState>,
     principal: Principal,
     connection: Option<Extension<ConnectionInfo>>,
-    gate: Option<Extension<Gate>>,
+    request_guard: Option<Extension<RequestGuard>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, ApiError> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -58,6 +58,10 @@ async fn connect(
         return Err(ApiError::bad_request("unknown_subprotocol", message).param("Sec-WebSocket-Protocol"));
     }
     let canceller = super::events::canceller_of(connection);
-    let caller = session::SocketCaller { state, principal, gate: gate.map(|Extension(gate)| gate) };
+    let caller = session::SocketCaller {
+        state,
+        principal,
+        request_guard: request_guard.map(|Extension(request_guard)| request_guard),
+    };
     Ok(upgrade.on_upgrade(move |socket| session::run(caller, socket, canceller)))
 }

@@ -5,12 +5,12 @@ use super::close_reason::CloseReason;
 use super::ops::{self, ClientOp, CommandRequest, OpRequest, ServerMessage, SnapshotMessage};
 use crate::api::{approvals, calls, cancel, clients, messages, turns};
 use crate::error::{ApiError, ErrorMessage};
-use crate::gate::Gate;
-use crate::hub::{PeerAnswer, PeerCommand, TurnState};
 use crate::net::ConnectionCanceller;
 use crate::principal::Principal;
+use crate::projections::native::{self, SnapshotKind};
+use crate::request_guard::RequestGuard;
 use crate::state::AppState;
-use crate::surface::native::{self, SnapshotKind};
+use crate::turn_manager::{PeerAnswer, PeerCommand, TurnLookup};
 use crate::viewer::{ResumeFrom, Viewer, ViewerItem, ViewerProgress};
 use axum::body::Bytes;
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
@@ -56,8 +56,8 @@ type UpdateStream = BoxStream<'static, (TurnId, u64, TurnUpdate)>;
 pub(super) struct SocketCaller {
     pub state: AppState,
     pub principal: Principal,
-    /// Counts new turns; absent where no gate is in front.
-    pub gate: Option<Gate>,
+    /// Counts new turns; absent where no request guard is in front.
+    pub request_guard: Option<RequestGuard>,
 }
 
 struct SocketSession {
@@ -73,7 +73,7 @@ struct SocketSession {
 /// Serves one WebSocket to its end.
 pub(super) async fn run(caller: SocketCaller, socket: WebSocket, canceller: Arc<ConnectionCanceller>) {
     let (sink, incoming) = socket.split();
-    caller.state.hub.watchdog().watch_connection(&canceller);
+    caller.state.turn_manager.watchdog().watch_connection(&canceller);
     let mut session = SocketSession {
         caller,
         sink,
@@ -92,7 +92,7 @@ pub(super) async fn run(caller: SocketCaller, socket: WebSocket, canceller: Arc<
             session.canceller.cancel();
         }
         if let Some(telemetry) =
-            session.caller.state.hub.telemetry().filter(|_| closing == CloseReason::TooSlow)
+            session.caller.state.turn_manager.telemetry().filter(|_| closing == CloseReason::TooSlow)
         {
             telemetry.meter().dropped();
         }
@@ -107,7 +107,7 @@ impl SocketSession {
         let every = Duration::from_millis(self.caller.state.limits.socket_ping_ms);
         let mut pings = interval_at(Instant::now() + every, every);
         pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (stopping, canceller) = (self.caller.state.hub.handed_over(), self.canceller.clone());
+        let (stopping, canceller) = (self.caller.state.turn_manager.handed_over(), self.canceller.clone());
         let mut unanswered = 0;
         loop {
             tokio::select! {
@@ -313,7 +313,7 @@ impl SocketSession {
 
     fn subscribe(&mut self, viewer: Viewer) {
         let (turn, stop) = (viewer.turn().clone(), CancellationToken::new());
-        let watchdog = self.caller.state.hub.watchdog();
+        let watchdog = self.caller.state.turn_manager.watchdog();
         let meter = watchdog.watch(turn.clone(), viewer.after(), self.canceller.clone());
         self.subscriptions.insert(turn, Subscription { stop: stop.clone(), meter });
         let updates = stream::unfold(Some((viewer, stop)), |state| async move {
@@ -360,28 +360,29 @@ impl SocketSession {
 impl SocketCaller {
     /// Forwards a command to the server that runs the turn, if that is another one.
     async fn forward(&self, command: &CommandRequest) -> Result<Option<PeerAnswer>, Box<ErrorMessage>> {
-        let (hub, turn) = (&self.state.hub, TurnId::new(command.turn_id.as_str()));
+        let (turn_manager, turn) = (&self.state.turn_manager, TurnId::new(command.turn_id.as_str()));
         let forwarded = async {
-            if !hub.is_remote(&self.principal.user, &turn).await? {
+            if !turn_manager.is_remote(&self.principal.user, &turn).await? {
                 return Ok(None);
             }
             let command = PeerCommand::post(&command.path, command.body.clone());
-            hub.forward(&self.principal, &turn, command).await
+            turn_manager.forward(&self.principal, &turn, command).await
         };
         forwarded.await.map_err(|error: ApiError| Box::new(error.into()))
     }
 
-    async fn turn_state(&self, turn: &str) -> Result<TurnState, ApiError> {
-        self.state.hub.control(&self.principal.user, &TurnId::new(turn)).await
+    async fn turn_state(&self, turn: &str) -> Result<TurnLookup, ApiError> {
+        self.state.turn_manager.lookup(&self.principal.user, &TurnId::new(turn)).await
     }
 
     async fn start(&self, body: turns::StartTurn) -> Result<(turns::TurnStarted, Viewer), ApiError> {
-        if let Some(gate) = &self.gate {
-            gate.check_turn_quota(&self.principal)?;
+        if let Some(request_guard) = &self.request_guard {
+            request_guard.check_turn_quota(&self.principal)?;
         }
         let new = turns::new_turn(&self.state, &self.principal.user, body).await?;
-        let started = self.state.hub.start_turn(&self.principal, new).await?;
-        let viewer = self.state.hub.viewer(&self.principal, &started.turn_id, ResumeFrom::After(0)).await?;
+        let started = self.state.turn_manager.start_turn(&self.principal, new).await?;
+        let viewer =
+            self.state.turn_manager.viewer(&self.principal, &started.turn_id, ResumeFrom::After(0)).await?;
         Ok((started.into(), viewer))
     }
 
@@ -390,7 +391,7 @@ impl SocketCaller {
             Some(_) => ResumeFrom::Snapshot,
             None => ResumeFrom::After(request.after),
         };
-        self.state.hub.viewer(&self.principal, &TurnId::new(request.turn_id.as_str()), from).await
+        self.state.turn_manager.viewer(&self.principal, &TurnId::new(request.turn_id.as_str()), from).await
     }
 
     async fn approve(&self, of: ops::ApprovalOp) -> Result<&'static str, ApiError> {

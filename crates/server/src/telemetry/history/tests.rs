@@ -37,7 +37,7 @@ fn call_row_follows_its_events() {
     let mut fold = CallFold::default();
     let shown: Vec<String> = events()
         .iter()
-        .filter_map(|event| fold.absorb(event))
+        .filter_map(|event| fold.apply(event))
         .map(|change| match change {
             CallChange::Row(row) => format!(
                 "{} {} {} at {} {:?} {:?} {:?}",

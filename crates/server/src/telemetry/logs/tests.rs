@@ -49,7 +49,7 @@ fn call_is_logged_when_detected_and_when_executed() {
         let (mut fold, mut found) = (TelemetryFold::new(ContentCapture::Captured), Vec::new());
         for line in log.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let event: Event = serde_json::from_str(line).expect(line);
-            fold.absorb(&event, event.timestamp + 4, &mut found);
+            fold.apply(&event, event.timestamp + 4, &mut found);
         }
         for measurement in &found {
             logs::log_measurement(&"t".into(), "0af7", measurement);

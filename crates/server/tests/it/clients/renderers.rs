@@ -14,7 +14,7 @@ use std::time::Duration;
 use throughline::tools::{Effect, tool};
 use throughline::{ApprovalMode, ThroughlineBuilder};
 use throughline_testkit::{ModelScript, ScriptQueue};
-use throughline_wire::visible;
+use throughline_wire::display_escape;
 use tokio::io::AsyncWriteExt;
 
 /// Number of random answers; `THROUGHLINE_RENDERED_ANSWERS` sets another number, with another seed.
@@ -177,8 +177,8 @@ fn case(name: &str, answer: &Answer, text: &str) -> Value {
     let code = last_line.rsplit('`').nth(1).unwrap();
     let how = "Answer yes to run it, or no (是 / 否). Any other message is a no, and its reason. \
                Look at it on the page · ";
-    let line =
-        visible::escape(&question.split_whitespace().collect::<Vec<_>>().join(" ")).replace("tlq_", "tlq-");
+    let line = display_escape::escape(&question.split_whitespace().collect::<Vec<_>>().join(" "))
+        .replace("tlq_", "tlq-");
     json!({"name": name, "markdown": answer.content, "seen": [line, json, how, code]})
 }
 

@@ -82,7 +82,7 @@ impl Server {
             .build()
             .unwrap();
         let state = AppState::new(app.clone(), Arc::new(store), blobs, ServerLimits::default());
-        state.hub.resume_open().await.unwrap();
+        state.turn_manager.resume_open().await.unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         let routes = router(state.clone()).layer(middleware::from_fn(ada));
@@ -130,7 +130,7 @@ impl Server {
     pub async fn turn(&self) -> (TurnId, Vec<Event>) {
         let request = TurnRequest { input: "Weather?".into(), ..TurnRequest::default() };
         let new = throughline_server::TurnSpec { request, ..Default::default() };
-        let started = self.state.hub.start_turn(&Principal::local("ada"), new).await.unwrap();
+        let started = self.state.turn_manager.start_turn(&Principal::local("ada"), new).await.unwrap();
         let mut tail = self.app.log().tail(started.turn_id.as_str(), 0).await.unwrap();
         let mut events = Vec::new();
         while let Some(records) = tail.next().await.unwrap() {
@@ -148,7 +148,7 @@ impl Drop for Server {
     }
 }
 
-/// Replaces the gate: every request is ada's.
+/// Replaces the request guard: every request is ada's.
 async fn ada(mut request: Request, next: Next) -> Response {
     let key = request.headers().get("authorization").and_then(|key| key.to_str().ok());
     if key != Some(&format!("Bearer {KEY}")) {

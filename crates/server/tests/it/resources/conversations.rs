@@ -137,7 +137,7 @@ async fn conversation_forks_at_any_event() {
             .turn("ada", branch["messages"][0]["turn_id"].as_str().unwrap())
             .await
             .unwrap();
-        let adds: Value = serde_json::from_str(&row.unwrap().end.unwrap().adds).unwrap();
+        let adds: Value = serde_json::from_str(&row.unwrap().end.unwrap().history_json).unwrap();
         assert_eq!(adds[0]["user"][0]["text"], "What does Paris say?", "forked at {seq}");
     }
     let beyond = json!({"turn_id": first, "seq": last + 1});

@@ -1,7 +1,7 @@
 use super::{ask, get, refused, server};
 use reqwest::Method;
 use serde_json::{Value, json};
-use throughline_testkit::seen::SeenMessage;
+use throughline_testkit::parsed_request::ParsedMessage;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01";
 
@@ -112,7 +112,7 @@ async fn image_file_id_in_a_turn_reaches_the_model() {
     let events = server.follow(turn, 0).await.rest().await;
     assert_eq!(events.last().unwrap().data["status"], "completed", "{events:#?}");
     let seen = server.upstream.requests().remove(0);
-    let Some(SeenMessage::User { images, text, .. }) = seen.messages.first() else { panic!("{seen:#?}") };
+    let Some(ParsedMessage::User { images, text, .. }) = seen.messages.first() else { panic!("{seen:#?}") };
     assert_eq!((text.as_str(), images[0].bytes.as_slice()), ("What is it?", PNG));
     // It stays as long as the conversation does, also after a restart.
     let server = server.restart().await;

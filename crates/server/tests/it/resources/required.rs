@@ -1,7 +1,7 @@
 //! The document marks as required exactly what the server demands, for every operation: a client that is
 //! generated from the document can send no less, and a hand-written request need send no more.
 
-use crate::gated::{Gated, settings};
+use crate::guarded_server::{GuardedServer, settings};
 use crate::support::{answered, http_client};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
 use reqwest::{Client, Method};
@@ -96,13 +96,13 @@ struct Site {
     client: Client,
     document: Value,
     operations: Vec<Operation>,
-    _server: Gated,
+    _server: GuardedServer,
 }
 
 impl Site {
     async fn start() -> Self {
         const ALL: [KeyScope; 4] = [KeyScope::Chat, KeyScope::Tools, KeyScope::Agents, KeyScope::Admin];
-        let server = Gated::start(ScriptQueue::new([]), &settings()).await;
+        let server = GuardedServer::start(ScriptQueue::new([]), &settings()).await;
         let (key, _) = server.key(&ALL).await;
         let bearer = [(AUTHORIZATION, format!("Bearer {key}").parse().unwrap())];
         let client = http_client().default_headers(bearer.into_iter().collect()).build().unwrap();

@@ -148,7 +148,7 @@ impl TestServer {
 
     /// Drains the server, with this time for its turns.
     pub async fn drain(&self, time: Duration) -> throughline_server::DrainSummary {
-        let drained = self.state.hub.drain(time).await;
+        let drained = self.state.turn_manager.drain(time).await;
         let _ = self.wish.send(()).await;
         drained
     }
@@ -238,7 +238,7 @@ pub fn accepted_turn(id: &str) -> NewTurnRow {
 pub fn interrupted_end() -> TurnEnd {
     TurnEnd {
         status: "interrupted".to_owned(),
-        adds: "[]".to_owned(),
+        history_json: "[]".to_owned(),
         text: String::new(),
         usage: None,
         pace: TurnTiming::default(),
@@ -322,12 +322,12 @@ async fn begin(
             .retry(RetryPolicy { backoff_ms: 5, ..RetryPolicy::default() });
         let app = build(builder).build().unwrap();
         let state = AppState::new(app, catalog, blobs, limits).with_telemetry(telemetry, Some(figures));
-        state.hub.resume_open().await.unwrap();
+        state.turn_manager.resume_open().await.unwrap();
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let bound =
             HttpServer::bind(&ServerSettings { listen, limits, ..ServerSettings::default() }).unwrap();
         let address = bound.address();
-        tokio::spawn(state.hub.clone().serve_peers(router(state.clone())));
+        tokio::spawn(state.turn_manager.clone().serve_peers(router(state.clone())));
         let app = router(state.clone()).layer(middleware::from_fn(whoever_says_so));
         tokio::spawn(bound.serve(app, wishes, std::future::ready(())));
         (address, state)
@@ -389,7 +389,7 @@ async fn opened(path: &Path) -> SqliteStore {
     }
 }
 
-/// Replaces the gate: a header names the user; without it there is none.
+/// Replaces the request guard: a header names the user; without it there is none.
 async fn whoever_says_so(mut request: Request, next: Next) -> Response {
     if let Some(user) = request.headers().get("x-test-user").and_then(|user| user.to_str().ok()) {
         let principal = Principal::local(user);

@@ -3,14 +3,14 @@
 use super::log;
 use crate::support::{Events, PATIENCE, TestServer, saying};
 use serde_json::json;
-use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{ModelScript, ReplyPace, SeenRequest};
+use throughline_testkit::parsed_request::ParsedMessage;
+use throughline_testkit::{ModelScript, ParsedRequest, ReplyPace};
 use tokio::time::{Duration, sleep, timeout};
 
-fn talks(seen: &SeenRequest) -> ModelScript {
+fn talks(seen: &ParsedRequest) -> ModelScript {
     let pace = ReplyPace { tokens_per_second: Some(500.0), ..ReplyPace::default() };
     let script = match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => ModelScript::new().say("It is sunny."),
+        Some(ParsedMessage::Results(_)) => ModelScript::new().say("It is sunny."),
         _ => ModelScript::new().say("Let me look.").call("weather_today", json!({})),
     };
     script.with_pace(pace)

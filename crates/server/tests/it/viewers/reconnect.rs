@@ -5,14 +5,16 @@ use crate::support::{TestServer, saying};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use throughline_server::merge_deltas;
-use throughline_testkit::seen::SeenMessage;
-use throughline_testkit::{ModelScript, ReplyPace, ScriptQueue, SeenRequest};
+use throughline_testkit::parsed_request::ParsedMessage;
+use throughline_testkit::{ModelScript, ParsedRequest, ReplyPace, ScriptQueue};
 
 /// A reply of text, a call, and text again, slow enough for viewers to reconnect while it runs.
-fn talks(seen: &SeenRequest) -> ModelScript {
+fn talks(seen: &ParsedRequest) -> ModelScript {
     let pace = ReplyPace { tokens_per_second: Some(300.0), ..ReplyPace::default() };
     let script = match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => ModelScript::new().say("It is sunny, and it will stay so all day."),
+        Some(ParsedMessage::Results(_)) => {
+            ModelScript::new().say("It is sunny, and it will stay so all day.")
+        }
         _ => ModelScript::new().think("Hm.").say("Let me look it up.").call("weather_today", json!({})),
     };
     script.with_pace(pace)

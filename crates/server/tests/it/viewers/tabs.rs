@@ -3,12 +3,12 @@
 use super::{By, View, log};
 use crate::support::{TestServer, answered};
 use serde_json::{Value, json};
-use throughline_testkit::{ModelScript, ScriptQueue, SeenRequest, seen::SeenMessage};
+use throughline_testkit::{ModelScript, ParsedRequest, ScriptQueue, parsed_request::ParsedMessage};
 
 /// A model whose write needs approval, and which then reports the result.
-fn asks(seen: &SeenRequest) -> ModelScript {
+fn asks(seen: &ParsedRequest) -> ModelScript {
     match seen.messages.last() {
-        Some(SeenMessage::Results(_)) => ModelScript::new().say("So be it."),
+        Some(ParsedMessage::Results(_)) => ModelScript::new().say("So be it."),
         _ => ModelScript::new().say("I will note it.").call("calendar_add", json!({"title": "tea"})),
     }
 }

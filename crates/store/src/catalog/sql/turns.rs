@@ -350,7 +350,7 @@ pub(super) async fn write_end(
     let text = replace_nul(&end.text);
     let usage = end.usage.as_ref().map(to_json).transpose()?;
     let insert = sql!("INSERT INTO turn_end (n, adds, text, usage) VALUES ($1, $2, $3, $4)");
-    db.execute(&insert, bind![n, replace_nul(&end.adds), text.as_ref(), usage]).await?;
+    db.execute(&insert, bind![n, replace_nul(&end.history_json), text.as_ref(), usage]).await?;
     if let Some(conversation_id) = conversation_id {
         db.update_index(IndexChange::Answer(n, &text)).await?;
         conversations::touch(db, &conversation_id, end.ended_at).await?;
@@ -514,7 +514,7 @@ pub(crate) async fn path(
          FROM ancestors LEFT JOIN turn_end e ON e.n = ancestors.n ORDER BY ancestors.length DESC"
     );
     db.query(&walk, bind![turn_id, user], |row| {
-        Ok(PathTurn { id: row.get("id")?, cut_at: row.get("cut_at")?, adds: row.get("adds")? })
+        Ok(PathTurn { id: row.get("id")?, cut_at: row.get("cut_at")?, history_json: row.get("adds")? })
     })
     .await
 }
@@ -579,7 +579,7 @@ fn turn_row(row: &dyn CatalogRow) -> Result<TurnRow, StoreError> {
         None => None,
         Some(ended_at) => Some(TurnEnd {
             status: row.get("status")?,
-            adds: row.get("adds")?,
+            history_json: row.get("adds")?,
             text: row.get("text")?,
             usage: row.optional_json("usage")?,
             pace: pace(row)?,

@@ -189,7 +189,7 @@ pub async fn history_without_events_can_be_imported(store: &Opened) {
     assert_eq!(catalog.import(ANN, imported).await, Ok(()));
     assert_eq!(store.turn_row(ANN, "new-a").await, message_only[0]);
     let path = catalog.path(ANN, "new-a").await.unwrap();
-    assert_eq!(path[0].adds.as_ref(), message_only[0].end.as_ref().map(|end| &end.adds));
+    assert_eq!(path[0].history_json.as_ref(), message_only[0].end.as_ref().map(|end| &end.history_json));
 }
 
 pub async fn inconsistent_import_is_refused(store: &Opened) {

@@ -186,7 +186,7 @@ pub fn with_input(turn: NewTurnRow, input: &str) -> NewTurnRow {
 pub fn ended(text: &str, at: i64) -> TurnEnd {
     TurnEnd {
         status: "completed".into(),
-        adds: format!(r#"[{{"role":"assistant","text":"{}"}}]"#, text.len()),
+        history_json: format!(r#"[{{"role":"assistant","text":"{}"}}]"#, text.len()),
         text: text.into(),
         usage: Some(serde_json::json!({"output_tokens": 7})),
         pace: TurnTiming { first_content_ms: Some(5), writing_ms: Some(70), output_tokens: Some(7) },

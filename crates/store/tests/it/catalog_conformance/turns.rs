@@ -153,10 +153,10 @@ pub async fn edits_regenerations_and_forks_are_branches(store: &Opened) {
     assert_eq!(path("after").await, way(&[("a", None), ("b", Some(5)), ("fork", None), ("after", None)]));
     assert_eq!(path("other root").await, way(&[("other root", None)]));
     assert_eq!(path("absent").await, []);
-    let adds = catalog.path(ANN, "b").await.unwrap().pop().unwrap().adds;
-    assert_eq!(adds, Some(ended("B", 0).adds));
+    let adds = catalog.path(ANN, "b").await.unwrap().pop().unwrap().history_json;
+    assert_eq!(adds, Some(ended("B", 0).history_json));
     store.begin(ANN, next("now", "c", Some(TurnParent::after_turn("b")), 80)).await;
-    assert_eq!(catalog.path(ANN, "now").await.unwrap().pop().unwrap().adds, None, "it runs");
+    assert_eq!(catalog.path(ANN, "now").await.unwrap().pop().unwrap().history_json, None, "it runs");
 }
 
 pub async fn turn_requires_an_existing_conversation_and_parent(store: &Opened) {

@@ -4,8 +4,8 @@
 use super::super::schema_value::SchemaFiller;
 use super::super::tool_outcome::ParsedOutcome;
 use super::{DemoScene, block_quote};
+use crate::parsed_request::{ParsedTool, ParsedToolChoice};
 use crate::script::{CallMove, ModelScript, ScriptMove};
-use crate::seen::{SeenChoice, SeenTool};
 
 /// Tools that the rules call and describe.
 const KNOWN: [&str; 10] = [
@@ -28,9 +28,9 @@ const WORD_CHARS_MIN: usize = 3;
 /// The reply unchanged if it calls as the request demands; else only the demanded call, as other models do.
 pub(super) fn call_as_demanded(scene: &DemoScene<'_>, reply: ModelScript) -> ModelScript {
     let demanded = match &scene.seen.tool_choice {
-        SeenChoice::Auto | SeenChoice::None => return reply,
-        SeenChoice::Required => None,
-        SeenChoice::Named(name) => Some(name.as_str()),
+        ParsedToolChoice::Auto | ParsedToolChoice::None => return reply,
+        ParsedToolChoice::Required => None,
+        ParsedToolChoice::Named(name) => Some(name.as_str()),
     };
     let may_be_called =
         |name: &str| scene.seen.tool(name).is_some() && demanded.is_none_or(|demanded| demanded == name);
@@ -53,17 +53,17 @@ pub(super) fn call_as_demanded(scene: &DemoScene<'_>, reply: ModelScript) -> Mod
 
 /// A tool that has not answered yet, so that a request that demands a call in every step reaches the tool
 /// that ends it; preferably one with a word of the question in its name, else the first.
-fn fitting_tool<'s>(scene: &DemoScene<'s>) -> Option<&'s SeenTool> {
+fn fitting_tool<'s>(scene: &DemoScene<'s>) -> Option<&'s ParsedTool> {
     let tools = &scene.seen.tools;
     let text = scene.text.to_lowercase();
     let words: Vec<&str> = text.split(|c: char| !c.is_alphanumeric()).collect();
-    let is_named = |tool: &&SeenTool| {
+    let is_named = |tool: &&ParsedTool| {
         let name = tool.name.to_lowercase();
         let mut parts = name.split(|c: char| !c.is_alphanumeric());
         parts.any(|part| part.chars().count() >= WORD_CHARS_MIN && words.contains(&part))
     };
-    let has_answered = |tool: &&SeenTool| scene.answered.iter().any(|(call, _)| call.name == tool.name);
-    let fresh: Vec<&SeenTool> = tools.iter().filter(|tool| !has_answered(tool)).collect();
+    let has_answered = |tool: &&ParsedTool| scene.answered.iter().any(|(call, _)| call.name == tool.name);
+    let fresh: Vec<&ParsedTool> = tools.iter().filter(|tool| !has_answered(tool)).collect();
     let fresh_named = fresh.iter().copied().find(|tool| is_named(tool));
     fresh_named.or(fresh.first().copied()).or(tools.iter().find(is_named)).or(tools.first())
 }

@@ -17,11 +17,11 @@ mod weather;
 use super::language::DemoLanguage;
 use super::tool_call::{self, ArgumentWish};
 use super::tool_outcome::ParsedOutcome;
+use crate::parsed_request::{ParsedImage, ParsedMessage, ParsedRequest, ParsedToolCall};
 use crate::script::{CallMove, ModelScript, ScriptMove};
-use crate::seen::{SeenCall, SeenImage, SeenMessage, SeenRequest};
 
 /// The next step of the answer to the last user message.
-pub(super) fn to(seen: &SeenRequest) -> ModelScript {
+pub(super) fn to(seen: &ParsedRequest) -> ModelScript {
     let scene = DemoScene::of(seen);
     let reply = client_tool::report(&scene).unwrap_or_else(|| rules::reply(&scene));
     client_tool::call_as_demanded(&scene, reply)
@@ -29,20 +29,20 @@ pub(super) fn to(seen: &SeenRequest) -> ModelScript {
 
 /// The conversation as a reply sees it.
 pub(super) struct DemoScene<'a> {
-    pub seen: &'a SeenRequest,
+    pub seen: &'a ParsedRequest,
     pub language: DemoLanguage,
     /// The last user message.
     pub text: &'a str,
     /// Pictures of the user message.
-    pub images: &'a [SeenImage],
+    pub images: &'a [ParsedImage],
     /// Calls of this turn, oldest first, with the outcome of each.
-    pub answered: Vec<(&'a SeenCall, ParsedOutcome)>,
+    pub answered: Vec<(&'a ParsedToolCall, ParsedOutcome)>,
 }
 
 impl<'a> DemoScene<'a> {
-    fn of(seen: &'a SeenRequest) -> Self {
+    fn of(seen: &'a ParsedRequest) -> Self {
         let question = match seen.last_question() {
-            Some(SeenMessage::User { text, images, .. }) => Some((text.as_str(), images.as_slice())),
+            Some(ParsedMessage::User { text, images, .. }) => Some((text.as_str(), images.as_slice())),
             _ => None,
         };
         let (text, images) = question.unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use super::super::language::DemoLanguage;
 use super::DemoScene;
+use crate::parsed_request::ParsedImage;
 use crate::script::ModelScript;
-use crate::seen::SeenImage;
 
 pub(super) fn reply(scene: &DemoScene<'_>) -> ModelScript {
     if scene.images.is_empty() {
@@ -29,7 +29,7 @@ pub(super) fn reply(scene: &DemoScene<'_>) -> ModelScript {
     ))
 }
 
-fn describe_image(image: &SeenImage, language: DemoLanguage) -> String {
+fn describe_image(image: &ParsedImage, language: DemoLanguage) -> String {
     if let Some(url) = &image.url {
         return language.choose(
             format!("a picture at {url} (I do not go and fetch it)"),

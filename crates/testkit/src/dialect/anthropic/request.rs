@@ -3,10 +3,11 @@
 
 use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
-use crate::seen::{
-    ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
+use crate::parsed_request::{
+    ParsedImage, ParsedMessage, ParsedRequest, ParsedTool, ParsedToolCall, ParsedToolChoice,
+    ParsedToolResult, ReplyDelivery,
 };
-use crate::server::UpstreamHabits;
+use crate::server::UpstreamBehavior;
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
@@ -60,9 +61,9 @@ fn extra(at: &RequestNode<'_>, key: &str) -> String {
 
 pub(crate) fn read(
     body: &Value,
-    mut seen: SeenRequest,
-    habits: &UpstreamHabits,
-) -> RequestResult<SeenRequest> {
+    mut seen: ParsedRequest,
+    behavior: &UpstreamBehavior,
+) -> RequestResult<ParsedRequest> {
     if seen.header("anthropic-version").is_none() {
         return Err(RequestRefusal::new("anthropic-version: header is required"));
     }
@@ -72,30 +73,30 @@ pub(crate) fn read(
     if root.get("stream").map(|at| at.flag()).transpose()? == Some(true) {
         seen.delivery = ReplyDelivery::Stream;
     }
-    read_body(&root, seen, habits)
+    read_body(&root, seen, behavior)
 }
 
 /// Reads a request to Bedrock: a version in the body instead of a header, model and form of the reply in the
 /// path.
 pub(crate) fn read_invocation(
     body: &Value,
-    seen: SeenRequest,
-    habits: &UpstreamHabits,
-) -> RequestResult<SeenRequest> {
+    seen: ParsedRequest,
+    behavior: &UpstreamBehavior,
+) -> RequestResult<ParsedRequest> {
     let root = RequestNode::root(body, PathStyle::Dots);
     let others = FIELDS.iter().copied().filter(|field| !matches!(*field, "model" | "stream"));
     root.allow_only(&others.chain(["anthropic_version", "anthropic_beta"]).collect::<Vec<_>>(), extra)?;
     if root.require_text("anthropic_version")? != "bedrock-2023-05-31" {
         return Err(RequestRefusal::new("anthropic_version: Input should be 'bedrock-2023-05-31'"));
     }
-    read_body(&root, seen, habits)
+    read_body(&root, seen, behavior)
 }
 
 fn read_body(
     root: &RequestNode<'_>,
-    mut seen: SeenRequest,
-    habits: &UpstreamHabits,
-) -> RequestResult<SeenRequest> {
+    mut seen: ParsedRequest,
+    behavior: &UpstreamBehavior,
+) -> RequestResult<ParsedRequest> {
     let most = root.require("max_tokens")?.count()?;
     if most == 0 {
         return Err(RequestRefusal::new("max_tokens: must be greater than or equal to 1"));
@@ -112,15 +113,14 @@ fn read_body(
     match root.get("thinking").and_then(|at| at.get_text("type").ok().flatten()) {
         Some("enabled") => check_first_thought(&turns)?,
         Some("disabled") => check_no_thoughts(&turns)?,
-        None if habits.thinks_only_when_asked => check_no_thoughts(&turns)?,
+        None if behavior.thinks_only_when_asked => check_no_thoughts(&turns)?,
         _ => {}
     }
-    check_pictures(&turns, habits.pictures_max.unwrap_or(PICTURES_MAX))?;
+    check_pictures(&turns, behavior.pictures_max.unwrap_or(PICTURES_MAX))?;
     let has_last_word = check_last(&turns);
     seen.messages = conversation(turns)?;
     has_last_word?;
-    let calls =
-        |message: &SeenMessage| matches!(message, SeenMessage::Assistant { calls, .. } if !calls.is_empty());
+    let calls = |message: &ParsedMessage| matches!(message, ParsedMessage::Assistant { calls, .. } if !calls.is_empty());
     if seen.tools.is_empty() && seen.messages.iter().any(calls) {
         return Err(RequestRefusal::new(
             "Requests which include `tool_use` or `tool_result` blocks must define tools",
@@ -154,7 +154,7 @@ fn non_empty<'a>(block: &RequestNode<'a>) -> RequestResult<&'a str> {
     }
 }
 
-fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<ParsedTool>> {
     let mut tools = Vec::new();
     for at in list.items()? {
         // Tools that the provider runs have a version in their type, and no schema.
@@ -184,7 +184,7 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
         }
         let parameters = at.require("input_schema")?.object_schema()?;
         tool_schema::check_anthropic(&at.path, &parameters)?;
-        tools.push(SeenTool {
+        tools.push(ParsedTool {
             name: at.require("name")?.name("", 128)?.into(),
             description: at.get_text("description")?.unwrap_or_default().into(),
             parameters,
@@ -196,18 +196,18 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     }
 }
 
-fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
-    let Some(at) = root.get("tool_choice") else { return Ok(SeenChoice::Auto) };
+fn choice(root: &RequestNode<'_>, tools: &[ParsedTool]) -> RequestResult<ParsedToolChoice> {
+    let Some(at) = root.get("tool_choice") else { return Ok(ParsedToolChoice::Auto) };
     at.allow_only(&["type", "name", "disable_parallel_tool_use"], extra)?;
     if tools.is_empty() {
         return Err(at.refuse("tool_choice may only be specified while providing tools"));
     }
     match at.require_text("type")? {
-        "auto" => Ok(SeenChoice::Auto),
-        "none" => Ok(SeenChoice::None),
-        "any" => Ok(SeenChoice::Required),
+        "auto" => Ok(ParsedToolChoice::Auto),
+        "none" => Ok(ParsedToolChoice::None),
+        "any" => Ok(ParsedToolChoice::Required),
         "tool" => match at.require_text("name")? {
-            name if tools.iter().any(|tool| tool.name == name) => Ok(SeenChoice::Named(name.into())),
+            name if tools.iter().any(|tool| tool.name == name) => Ok(ParsedToolChoice::Named(name.into())),
             name => Err(at.refuse(format!("Tool '{name}' not found in provided tools"))),
         },
         other => Err(at.refuse(format!(
@@ -226,12 +226,12 @@ struct AnthropicTurn<'a> {
 /// A content block, read.
 enum AnthropicContent {
     Text(String),
-    Image(SeenImage),
+    Image(ParsedImage),
     File(String),
     Thinking { text: String },
     Redacted,
-    Use(SeenCall),
-    Result(SeenResult),
+    Use(ParsedToolCall),
+    Result(ParsedToolResult),
 }
 
 impl AnthropicContent {
@@ -328,7 +328,7 @@ fn block(at: &RequestNode<'_>, role: &str) -> RequestResult<AnthropicContent> {
             if !input.value.is_object() {
                 return Err(input.refuse("Input should be a valid dictionary"));
             }
-            Ok(AnthropicContent::Use(SeenCall {
+            Ok(AnthropicContent::Use(ParsedToolCall {
                 id: id.text()?.into(),
                 name: at.require("name")?.name("", 200)?.into(),
                 arguments: input.value.clone(),
@@ -343,7 +343,7 @@ fn block(at: &RequestNode<'_>, role: &str) -> RequestResult<AnthropicContent> {
     }
 }
 
-fn image(at: &RequestNode<'_>) -> RequestResult<SeenImage> {
+fn image(at: &RequestNode<'_>) -> RequestResult<ParsedImage> {
     at.allow_only(&["type", "source", "cache_control"], extra)?;
     let source = at.require("source")?;
     match source.require_text("type")? {
@@ -361,7 +361,7 @@ fn image(at: &RequestNode<'_>) -> RequestResult<SeenImage> {
                 )));
             }
             let bytes = source.require("data")?.bytes()?;
-            let image = SeenImage { media_type: media_type.text()?.into(), bytes, url: None };
+            let image = ParsedImage { media_type: media_type.text()?.into(), bytes, url: None };
             check_side(&image, 1).map_err(|words| too_large(&at.path, &words))?;
             Ok(image)
         }
@@ -370,9 +370,10 @@ fn image(at: &RequestNode<'_>) -> RequestResult<SeenImage> {
     }
 }
 
-fn result(at: &RequestNode<'_>) -> RequestResult<SeenResult> {
+fn result(at: &RequestNode<'_>) -> RequestResult<ParsedToolResult> {
     at.allow_only(&["type", "tool_use_id", "content", "is_error", "cache_control"], extra)?;
-    let mut result = SeenResult { id: at.require_text("tool_use_id")?.into(), ..SeenResult::default() };
+    let mut result =
+        ParsedToolResult { id: at.require_text("tool_use_id")?.into(), ..ParsedToolResult::default() };
     result.is_error = at.get("is_error").map(|flag| flag.flag()).transpose()? == Some(true);
     if let Some(content) = at.get("content") {
         if let Some(text) = content.value.as_str() {
@@ -435,7 +436,7 @@ fn check_settings(root: &RequestNode<'_>, max_tokens: u64) -> RequestResult<()> 
 }
 
 /// Message for a picture with too many pixels, given the number of pictures in the request.
-pub(crate) fn check_side(image: &SeenImage, count: usize) -> Result<(), String> {
+pub(crate) fn check_side(image: &ParsedImage, count: usize) -> Result<(), String> {
     let words = "At least one of the image dimensions exceed max allowed size";
     match image.longest_side() {
         side if side > SIDE_MAX => Err(format!("{words}: {SIDE_MAX} pixels")),
@@ -531,9 +532,9 @@ fn turns_since_question<'t, 'a>(
     turns[turns.iter().rposition(is_question).map_or(0, |at| at + 1)..].iter()
 }
 
-fn conversation(turns: Vec<AnthropicTurn<'_>>) -> RequestResult<Vec<SeenMessage>> {
+fn conversation(turns: Vec<AnthropicTurn<'_>>) -> RequestResult<Vec<ParsedMessage>> {
     let mut messages = Vec::new();
-    let mut open: Vec<SeenCall> = Vec::new();
+    let mut open: Vec<ParsedToolCall> = Vec::new();
     let mut used = std::collections::HashSet::new();
     for turn in turns {
         if turn.role == "assistant" {
@@ -551,7 +552,7 @@ fn conversation(turns: Vec<AnthropicTurn<'_>>) -> RequestResult<Vec<SeenMessage>
                 return Err(RequestRefusal::new("messages: `tool_use` ids must be unique"));
             }
             open = calls.clone();
-            messages.push(SeenMessage::Assistant { text, thinking, calls });
+            messages.push(ParsedMessage::Assistant { text, thinking, calls });
         } else {
             messages.extend(split_user_turn(turn, std::mem::take(&mut open))?);
         }
@@ -565,7 +566,7 @@ fn conversation(turns: Vec<AnthropicTurn<'_>>) -> RequestResult<Vec<SeenMessage>
     Ok(messages)
 }
 
-fn check_answered(open: &[SeenCall], at: &RequestNode<'_>) -> RequestResult<()> {
+fn check_answered(open: &[ParsedToolCall], at: &RequestNode<'_>) -> RequestResult<()> {
     if open.is_empty() {
         return Ok(());
     }
@@ -578,8 +579,8 @@ fn check_answered(open: &[SeenCall], at: &RequestNode<'_>) -> RequestResult<()> 
 }
 
 /// Splits a user turn into results of the preceding calls and the user's content.
-fn split_user_turn(turn: AnthropicTurn<'_>, open: Vec<SeenCall>) -> RequestResult<Vec<SeenMessage>> {
-    let mut answers: Vec<Option<SeenResult>> = vec![None; open.len()];
+fn split_user_turn(turn: AnthropicTurn<'_>, open: Vec<ParsedToolCall>) -> RequestResult<Vec<ParsedMessage>> {
+    let mut answers: Vec<Option<ParsedToolResult>> = vec![None; open.len()];
     let (mut text, mut images, mut files, mut has_content) = (String::new(), Vec::new(), Vec::new(), false);
     for block in turn.blocks {
         match block {
@@ -620,14 +621,14 @@ fn split_user_turn(turn: AnthropicTurn<'_>, open: Vec<SeenCall>) -> RequestResul
         }
     }
     let missing = open.iter().zip(&answers).filter(|(_, answer)| answer.is_none());
-    let missing: Vec<SeenCall> = missing.map(|(call, _)| call.clone()).collect();
+    let missing: Vec<ParsedToolCall> = missing.map(|(call, _)| call.clone()).collect();
     check_answered(&missing, &turn.at)?;
     let mut messages = Vec::new();
     if !open.is_empty() {
-        messages.push(SeenMessage::Results(answers.into_iter().flatten().collect()));
+        messages.push(ParsedMessage::Results(answers.into_iter().flatten().collect()));
     }
     if has_content {
-        messages.push(SeenMessage::User { text, images, files });
+        messages.push(ParsedMessage::User { text, images, files });
     }
     Ok(messages)
 }

@@ -3,8 +3,10 @@
 use crate::dialect::anthropic::request::{PICTURE_BYTES_MAX, check_count, check_side};
 use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
-use crate::seen::{SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
-use crate::server::UpstreamHabits;
+use crate::parsed_request::{
+    ParsedImage, ParsedMessage, ParsedRequest, ParsedTool, ParsedToolCall, ParsedToolChoice, ParsedToolResult,
+};
+use crate::server::UpstreamBehavior;
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
@@ -32,9 +34,9 @@ fn unknown(at: &RequestNode<'_>, key: &str) -> String {
 
 pub(crate) fn read(
     body: &Value,
-    mut seen: SeenRequest,
-    habits: &UpstreamHabits,
-) -> RequestResult<SeenRequest> {
+    mut seen: ParsedRequest,
+    behavior: &UpstreamBehavior,
+) -> RequestResult<ParsedRequest> {
     let root = RequestNode::root(body, PathStyle::Dots);
     root.allow_only(FIELDS, unknown)?;
     if let Some(inference) = root.get("inferenceConfig") {
@@ -56,10 +58,10 @@ pub(crate) fn read(
     seen.tools = config.as_ref().map(tools).transpose()?.unwrap_or_default();
     seen.tool_choice = config.as_ref().map(|at| choice(at, &seen.tools)).transpose()?.unwrap_or_default();
     seen.messages = messages(&root.require("messages")?)?;
-    check_pictures(&seen, habits.pictures_max.unwrap_or(usize::MAX)).map_err(of_model)?;
-    let uses_tools = |message: &SeenMessage| {
-        matches!(message, SeenMessage::Assistant { calls, .. } if !calls.is_empty())
-            || matches!(message, SeenMessage::Results(_))
+    check_pictures(&seen, behavior.pictures_max.unwrap_or(usize::MAX)).map_err(of_model)?;
+    let uses_tools = |message: &ParsedMessage| {
+        matches!(message, ParsedMessage::Assistant { calls, .. } if !calls.is_empty())
+            || matches!(message, ParsedMessage::Results(_))
     };
     if config.is_none() && seen.messages.iter().any(uses_tools) {
         return Err(RequestRefusal::new(
@@ -76,18 +78,18 @@ fn of_model(words: String) -> RequestRefusal {
 
 /// Claude's limits (boto/boto3#4632,
 /// aws-solutions-library-samples/accelerated-intelligent-document-processing-on-aws#994).
-fn check_pictures(seen: &SeenRequest, most: usize) -> Result<(), String> {
+fn check_pictures(seen: &ParsedRequest, most: usize) -> Result<(), String> {
     let (mut pictures, mut documents) = (Vec::new(), 0);
     for message in &seen.messages {
         match message {
-            SeenMessage::User { images, files, .. } => {
+            ParsedMessage::User { images, files, .. } => {
                 pictures.extend(images);
                 documents += files.len();
             }
-            SeenMessage::Results(results) => {
+            ParsedMessage::Results(results) => {
                 pictures.extend(results.iter().flat_map(|result| &result.images));
             }
-            SeenMessage::Assistant { .. } => {}
+            ParsedMessage::Assistant { .. } => {}
         }
     }
     check_count(pictures.len(), documents, most)?;
@@ -95,7 +97,7 @@ fn check_pictures(seen: &SeenRequest, most: usize) -> Result<(), String> {
     pictures.into_iter().try_for_each(|picture| check_side(picture, count))
 }
 
-fn tools(config: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
+fn tools(config: &RequestNode<'_>) -> RequestResult<Vec<ParsedTool>> {
     config.allow_only(&["tools", "toolChoice"], unknown)?;
     let mut tools = Vec::new();
     for at in config.require("tools")?.non_empty_items()? {
@@ -107,7 +109,7 @@ fn tools(config: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
         }
         let parameters = spec.require("inputSchema")?.require("json")?.object_schema()?;
         tool_schema::check_anthropic(&spec.path, &parameters)?;
-        tools.push(SeenTool {
+        tools.push(ParsedTool {
             name: spec.require("name")?.name("", 64)?.into(),
             description: spec.get_text("description")?.unwrap_or_default().into(),
             parameters,
@@ -119,24 +121,24 @@ fn tools(config: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     }
 }
 
-fn choice(config: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
-    let Some(at) = config.get("toolChoice") else { return Ok(SeenChoice::Auto) };
+fn choice(config: &RequestNode<'_>, tools: &[ParsedTool]) -> RequestResult<ParsedToolChoice> {
+    let Some(at) = config.get("toolChoice") else { return Ok(ParsedToolChoice::Auto) };
     at.allow_only(&["auto", "any", "tool"], unknown)?;
     if at.get("any").is_some() {
-        return Ok(SeenChoice::Required);
+        return Ok(ParsedToolChoice::Required);
     }
     match at.get("tool") {
         Some(tool) => match tool.require_text("name")? {
-            name if tools.iter().any(|tool| tool.name == name) => Ok(SeenChoice::Named(name.into())),
+            name if tools.iter().any(|tool| tool.name == name) => Ok(ParsedToolChoice::Named(name.into())),
             name => Err(at.refuse(format!("The tool {name} is not defined."))),
         },
-        None => Ok(SeenChoice::Auto),
+        None => Ok(ParsedToolChoice::Auto),
     }
 }
 
-fn messages(list: &RequestNode<'_>) -> RequestResult<Vec<SeenMessage>> {
+fn messages(list: &RequestNode<'_>) -> RequestResult<Vec<ParsedMessage>> {
     let mut messages = Vec::new();
-    let (mut open, mut last): (Vec<SeenCall>, &str) = (Vec::new(), "assistant");
+    let (mut open, mut last): (Vec<ParsedToolCall>, &str) = (Vec::new(), "assistant");
     let mut used = std::collections::HashSet::new();
     for at in list.non_empty_items()? {
         at.allow_only(&["role", "content"], unknown)?;
@@ -155,7 +157,7 @@ fn messages(list: &RequestNode<'_>) -> RequestResult<Vec<SeenMessage>> {
         let content = at.require("content")?.non_empty_items()?;
         if role == "assistant" {
             let message = assistant(&content)?;
-            if let SeenMessage::Assistant { calls, .. } = &message {
+            if let ParsedMessage::Assistant { calls, .. } = &message {
                 if calls.iter().any(|call| !used.insert(call.id.clone())) {
                     return Err(at.refuse("toolUseId must be unique"));
                 }
@@ -172,11 +174,11 @@ fn messages(list: &RequestNode<'_>) -> RequestResult<Vec<SeenMessage>> {
     }
 }
 
-fn unanswered(call: &SeenCall) -> RequestRefusal {
+fn unanswered(call: &ParsedToolCall) -> RequestRefusal {
     RequestRefusal::new(format!("Expected toolResult blocks at messages for the following Ids: {}", call.id))
 }
 
-fn assistant(content: &[RequestNode<'_>]) -> RequestResult<SeenMessage> {
+fn assistant(content: &[RequestNode<'_>]) -> RequestResult<ParsedMessage> {
     let (mut text, mut thinking, mut calls) = (String::new(), String::new(), Vec::new());
     for block in content {
         if block.get("text").is_some() {
@@ -187,7 +189,7 @@ fn assistant(content: &[RequestNode<'_>]) -> RequestResult<SeenMessage> {
             if !input.value.is_object() {
                 return Err(input.refuse("The format of the value is invalid. Provide a json object."));
             }
-            calls.push(SeenCall {
+            calls.push(ParsedToolCall {
                 id: call.require("toolUseId")?.name("", 64)?.into(),
                 name: call.require("name")?.name("", 64)?.into(),
                 arguments: input.value.clone(),
@@ -204,17 +206,17 @@ fn assistant(content: &[RequestNode<'_>]) -> RequestResult<SeenMessage> {
             return Err(block.refuse("this content is not allowed in a message of the assistant"));
         }
     }
-    Ok(SeenMessage::Assistant { text, thinking, calls })
+    Ok(ParsedMessage::Assistant { text, thinking, calls })
 }
 
 fn user(
     at: &RequestNode<'_>,
     content: &[RequestNode<'_>],
-    open: &[SeenCall],
-    messages: &mut Vec<SeenMessage>,
+    open: &[ParsedToolCall],
+    messages: &mut Vec<ParsedMessage>,
 ) -> RequestResult<()> {
     let (mut text, mut images, mut files) = (String::new(), Vec::new(), Vec::new());
-    let mut results: Vec<SeenResult> = Vec::new();
+    let mut results: Vec<ParsedToolResult> = Vec::new();
     for block in content {
         if let Some(answer) = block.get("toolResult") {
             let result = result(&answer, open)?;
@@ -237,21 +239,22 @@ fn user(
     }
     if !open.is_empty() {
         results.sort_by_key(|result| open.iter().position(|call| call.id == result.id));
-        messages.push(SeenMessage::Results(results));
+        messages.push(ParsedMessage::Results(results));
     }
     if !(text.is_empty() && images.is_empty() && files.is_empty()) {
-        messages.push(SeenMessage::User { text, images, files });
+        messages.push(ParsedMessage::User { text, images, files });
     }
     Ok(())
 }
 
-fn result(at: &RequestNode<'_>, open: &[SeenCall]) -> RequestResult<SeenResult> {
+fn result(at: &RequestNode<'_>, open: &[ParsedToolCall]) -> RequestResult<ParsedToolResult> {
     at.allow_only(&["toolUseId", "content", "status"], unknown)?;
     let id = at.require_text("toolUseId")?;
     let Some(call) = open.iter().find(|call| call.id == id) else {
         return Err(at.refuse(format!("{id} answers no toolUse of the previous turn")));
     };
-    let mut result = SeenResult { id: id.into(), name: call.name.clone(), ..SeenResult::default() };
+    let mut result =
+        ParsedToolResult { id: id.into(), name: call.name.clone(), ..ParsedToolResult::default() };
     result.is_error = at.get_text("status")? == Some("error");
     for part in at.require("content")?.non_empty_items()? {
         if part.get("text").is_some() {
@@ -275,7 +278,7 @@ fn non_blank<'a>(block: &RequestNode<'a>) -> RequestResult<&'a str> {
     Ok(text)
 }
 
-fn image(at: &RequestNode<'_>) -> RequestResult<SeenImage> {
+fn image(at: &RequestNode<'_>) -> RequestResult<ParsedImage> {
     at.allow_only(&["format", "source"], unknown)?;
     let format = at.require_text("format")?;
     if !matches!(format, "png" | "jpeg" | "gif" | "webp") {
@@ -292,5 +295,5 @@ fn image(at: &RequestNode<'_>) -> RequestResult<SeenImage> {
         )));
     }
     let bytes = source.bytes()?;
-    Ok(SeenImage { media_type: format!("image/{format}"), bytes, url: None })
+    Ok(ParsedImage { media_type: format!("image/{format}"), bytes, url: None })
 }

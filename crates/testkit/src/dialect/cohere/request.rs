@@ -1,7 +1,8 @@
 //! Reading a chat request as api.cohere.com does: each call is answered by one `tool` message, right after it.
 
-use crate::seen::{
-    ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
+use crate::parsed_request::{
+    ParsedImage, ParsedMessage, ParsedRequest, ParsedTool, ParsedToolCall, ParsedToolChoice,
+    ParsedToolResult, ReplyDelivery,
 };
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
@@ -37,7 +38,7 @@ fn unknown(at: &RequestNode<'_>, key: &str) -> String {
     format!("invalid request: unknown field: {path}")
 }
 
-pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+pub(crate) fn read(body: &Value, mut seen: ParsedRequest) -> RequestResult<ParsedRequest> {
     let root = RequestNode::root(body, PathStyle::Brackets);
     root.allow_only(FIELDS, unknown)?;
     seen.model = root.require_text("model")?.into();
@@ -63,12 +64,12 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     }
     seen.tools = root.get("tools").map(|at| tools(&at)).transpose()?.unwrap_or_default();
     seen.tool_choice = match root.get_text("tool_choice")? {
-        None => SeenChoice::Auto,
+        None => ParsedToolChoice::Auto,
         Some(_) if seen.tools.is_empty() => {
             return Err(RequestRefusal::new("invalid request: tool_choice requires tools"));
         }
-        Some("REQUIRED") => SeenChoice::Required,
-        Some("NONE") => SeenChoice::None,
+        Some("REQUIRED") => ParsedToolChoice::Required,
+        Some("NONE") => ParsedToolChoice::None,
         Some(other) => {
             return Err(RequestRefusal::new(format!("invalid request: tool_choice `{other}` is unknown")));
         }
@@ -78,7 +79,7 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     Ok(seen)
 }
 
-fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<ParsedTool>> {
     let mut tools = Vec::new();
     for at in list.items()? {
         at.allow_only(&["type", "function"], unknown)?;
@@ -87,7 +88,7 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
         }
         let function = at.require("function")?;
         function.allow_only(&["name", "description", "parameters"], unknown)?;
-        tools.push(SeenTool {
+        tools.push(ParsedTool {
             name: function.require("name")?.name("", 128)?.into(),
             description: function.get_text("description")?.unwrap_or_default().into(),
             parameters: function.require("parameters")?.object_schema()?,
@@ -99,10 +100,10 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     }
 }
 
-fn messages(list: &RequestNode<'_>) -> RequestResult<(Option<String>, Vec<SeenMessage>)> {
+fn messages(list: &RequestNode<'_>) -> RequestResult<(Option<String>, Vec<ParsedMessage>)> {
     let (mut system, mut messages) = (Vec::new(), Vec::new());
-    let mut open: Vec<SeenCall> = Vec::new();
-    let mut results: Vec<SeenResult> = Vec::new();
+    let mut open: Vec<ParsedToolCall> = Vec::new();
+    let mut results: Vec<ParsedToolResult> = Vec::new();
     for at in list.non_empty_items()? {
         let role = at.require_text("role")?;
         if role != "tool" {
@@ -116,11 +117,11 @@ fn messages(list: &RequestNode<'_>) -> RequestResult<(Option<String>, Vec<SeenMe
             "user" => {
                 at.allow_only(&["role", "content"], unknown)?;
                 let (text, images) = content(&at)?;
-                messages.push(SeenMessage::User { text, images, files: Vec::new() });
+                messages.push(ParsedMessage::User { text, images, files: Vec::new() });
             }
             "assistant" => {
                 let message = assistant(&at)?;
-                if let SeenMessage::Assistant { calls, .. } = &message {
+                if let ParsedMessage::Assistant { calls, .. } = &message {
                     open.clone_from(calls);
                 }
                 messages.push(message);
@@ -135,9 +136,9 @@ fn messages(list: &RequestNode<'_>) -> RequestResult<(Option<String>, Vec<SeenMe
 
 /// Every call before this must have its result.
 fn settle(
-    open: &mut Vec<SeenCall>,
-    results: &mut Vec<SeenResult>,
-    messages: &mut Vec<SeenMessage>,
+    open: &mut Vec<ParsedToolCall>,
+    results: &mut Vec<ParsedToolResult>,
+    messages: &mut Vec<ParsedMessage>,
     at: &RequestNode<'_>,
 ) -> RequestResult<()> {
     let missing = open.iter().find(|call| results.iter().all(|result| result.id != call.id));
@@ -146,17 +147,17 @@ fn settle(
     }
     if !open.is_empty() {
         results.sort_by_key(|result| open.iter().position(|call| call.id == result.id));
-        messages.push(SeenMessage::Results(std::mem::take(results)));
+        messages.push(ParsedMessage::Results(std::mem::take(results)));
         open.clear();
     }
     Ok(())
 }
 
-fn assistant(at: &RequestNode<'_>) -> RequestResult<SeenMessage> {
+fn assistant(at: &RequestNode<'_>) -> RequestResult<ParsedMessage> {
     at.allow_only(&["role", "content", "tool_plan", "tool_calls", "citations"], unknown)?;
     let text = if at.get("content").is_some() { content(at)?.0 } else { String::new() };
     let thinking = at.get_text("tool_plan")?.unwrap_or_default().to_owned();
-    let mut calls: Vec<SeenCall> = Vec::new();
+    let mut calls: Vec<ParsedToolCall> = Vec::new();
     for call in at.get("tool_calls").map(|list| list.items()).transpose()?.unwrap_or_default() {
         call.allow_only(&["id", "type", "function"], unknown)?;
         let function = call.require("function")?;
@@ -166,7 +167,7 @@ fn assistant(at: &RequestNode<'_>) -> RequestResult<SeenMessage> {
             .ok()
             .filter(Value::is_object)
             .ok_or_else(|| function.refuse("arguments must be a JSON object"))?;
-        calls.push(SeenCall {
+        calls.push(ParsedToolCall {
             id: call.require_text("id")?.into(),
             name: function.require("name")?.name("", 128)?.into(),
             arguments: parsed,
@@ -178,10 +179,14 @@ fn assistant(at: &RequestNode<'_>) -> RequestResult<SeenMessage> {
     if text.is_empty() && calls.is_empty() {
         return Err(at.refuse("an assistant message needs content or tool calls"));
     }
-    Ok(SeenMessage::Assistant { text, thinking, calls })
+    Ok(ParsedMessage::Assistant { text, thinking, calls })
 }
 
-fn result(at: &RequestNode<'_>, open: &[SeenCall], earlier: &[SeenResult]) -> RequestResult<SeenResult> {
+fn result(
+    at: &RequestNode<'_>,
+    open: &[ParsedToolCall],
+    earlier: &[ParsedToolResult],
+) -> RequestResult<ParsedToolResult> {
     at.allow_only(&["role", "tool_call_id", "content"], unknown)?;
     let id = at.require_text("tool_call_id")?;
     let Some(call) = open.iter().find(|call| call.id == id) else {
@@ -191,11 +196,11 @@ fn result(at: &RequestNode<'_>, open: &[SeenCall], earlier: &[SeenResult]) -> Re
         return Err(at.refuse(format!("tool call id {id} is answered twice")));
     }
     let text = content(at)?.0;
-    Ok(SeenResult { id: id.into(), name: call.name.clone(), text, ..SeenResult::default() })
+    Ok(ParsedToolResult { id: id.into(), name: call.name.clone(), text, ..ParsedToolResult::default() })
 }
 
 /// A text, or a list of texts, pictures and documents.
-fn content(at: &RequestNode<'_>) -> RequestResult<(String, Vec<SeenImage>)> {
+fn content(at: &RequestNode<'_>) -> RequestResult<(String, Vec<ParsedImage>)> {
     let content = at.require("content")?;
     if let Some(text) = content.value.as_str() {
         return match text {

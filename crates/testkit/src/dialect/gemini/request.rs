@@ -3,7 +3,9 @@
 
 use super::call_signature;
 use crate::dialect::tool_schema;
-use crate::seen::{SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
+use crate::parsed_request::{
+    ParsedImage, ParsedMessage, ParsedRequest, ParsedTool, ParsedToolCall, ParsedToolChoice, ParsedToolResult,
+};
 use crate::strict_json::{PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate};
 use serde_json::Value;
 
@@ -61,7 +63,7 @@ fn unknown(at: &RequestNode<'_>, key: &str) -> String {
     format!("Invalid JSON payload received. Unknown name \"{key}\"{location}: Cannot find field.")
 }
 
-pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+pub(crate) fn read(body: &Value, mut seen: ParsedRequest) -> RequestResult<ParsedRequest> {
     let root = RequestNode::root(body, PathStyle::Brackets);
     root.allow_only(FIELDS, unknown)?;
     if let Some(system) = root.get_any(&["systemInstruction", "system_instruction"]) {
@@ -100,7 +102,7 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     Ok(seen)
 }
 
-fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<ParsedTool>> {
     let mut tools = Vec::new();
     for at in list.items()? {
         at.allow_only(
@@ -142,7 +144,7 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
                 },
             };
             let description = function.get_text("description")?.unwrap_or_default().into();
-            tools.push(SeenTool { name: text.into(), description, parameters });
+            tools.push(ParsedTool { name: text.into(), description, parameters });
         }
     }
     if tools.len() > FUNCTIONS_MAX {
@@ -175,10 +177,12 @@ fn check_schema(at: &RequestNode<'_>) -> RequestResult<()> {
     Ok(())
 }
 
-fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
-    let Some(config) = root.get_any(&["toolConfig", "tool_config"]) else { return Ok(SeenChoice::Auto) };
+fn choice(root: &RequestNode<'_>, tools: &[ParsedTool]) -> RequestResult<ParsedToolChoice> {
+    let Some(config) = root.get_any(&["toolConfig", "tool_config"]) else {
+        return Ok(ParsedToolChoice::Auto);
+    };
     let Some(calling) = config.get_any(&["functionCallingConfig", "function_calling_config"]) else {
-        return Ok(SeenChoice::Auto);
+        return Ok(ParsedToolChoice::Auto);
     };
     calling.allow_only(&["mode", "allowedFunctionNames", "allowed_function_names"], unknown)?;
     let names = match calling.get_any(&["allowedFunctionNames", "allowed_function_names"]) {
@@ -190,10 +194,10 @@ fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoic
         return Err(RequestRefusal::new("Function calling config is set without function_declarations."));
     }
     match (mode, names.as_slice()) {
-        ("AUTO" | "VALIDATED" | "MODE_UNSPECIFIED", _) => Ok(SeenChoice::Auto),
-        ("NONE", _) => Ok(SeenChoice::None),
-        ("ANY", [name]) => Ok(SeenChoice::Named((*name).into())),
-        ("ANY", _) => Ok(SeenChoice::Required),
+        ("AUTO" | "VALIDATED" | "MODE_UNSPECIFIED", _) => Ok(ParsedToolChoice::Auto),
+        ("NONE", _) => Ok(ParsedToolChoice::None),
+        ("ANY", [name]) => Ok(ParsedToolChoice::Named((*name).into())),
+        ("ANY", _) => Ok(ParsedToolChoice::Required),
         (other, _) => Err(RequestRefusal::new(format!(
             "Invalid value at 'tool_config.function_calling_config.mode': \"{other}\""
         ))),
@@ -205,10 +209,10 @@ struct GeminiTurn {
     model: bool,
     text: String,
     thinking: String,
-    images: Vec<SeenImage>,
+    images: Vec<ParsedImage>,
     files: Vec<String>,
-    calls: Vec<SeenCall>,
-    results: Vec<SeenResult>,
+    calls: Vec<ParsedToolCall>,
+    results: Vec<ParsedToolResult>,
 }
 
 fn turns(root: &RequestNode<'_>, gemini_3: bool) -> RequestResult<Vec<GeminiTurn>> {
@@ -274,7 +278,7 @@ fn read_part(at: &RequestNode<'_>, turn: &mut GeminiTurn, gemini_3: bool) -> Req
         let bytes = data.require("data")?.bytes()?;
         let media_type = media_type.text()?.to_owned();
         if media_type.starts_with("image/") {
-            turn.images.push(SeenImage { media_type, bytes, url: None });
+            turn.images.push(ParsedImage { media_type, bytes, url: None });
         } else {
             turn.files.push(media_type);
         }
@@ -292,7 +296,11 @@ fn read_part(at: &RequestNode<'_>, turn: &mut GeminiTurn, gemini_3: bool) -> Req
     Ok(())
 }
 
-fn read_call(at: &RequestNode<'_>, signature: Option<&str>, must_sign: bool) -> RequestResult<SeenCall> {
+fn read_call(
+    at: &RequestNode<'_>,
+    signature: Option<&str>,
+    must_sign: bool,
+) -> RequestResult<ParsedToolCall> {
     at.allow_only(&["id", "name", "args"], unknown)?;
     let name = at.require_text("name")?;
     let args = at.get("args").map(|args| args.map().map(|map| Value::Object(map.clone()))).transpose()?;
@@ -318,10 +326,14 @@ fn read_call(at: &RequestNode<'_>, signature: Option<&str>, must_sign: bool) -> 
         }
         None => {}
     }
-    Ok(SeenCall { id: at.get_text("id")?.unwrap_or_default().into(), name: name.into(), arguments: args })
+    Ok(ParsedToolCall {
+        id: at.get_text("id")?.unwrap_or_default().into(),
+        name: name.into(),
+        arguments: args,
+    })
 }
 
-fn read_response(at: &RequestNode<'_>) -> RequestResult<SeenResult> {
+fn read_response(at: &RequestNode<'_>) -> RequestResult<ParsedToolResult> {
     at.allow_only(&["id", "name", "response", "parts", "scheduling", "willContinue"], unknown)?;
     let name = at.get_text("name")?.unwrap_or_default();
     if name.is_empty() {
@@ -345,7 +357,7 @@ fn read_response(at: &RequestNode<'_>) -> RequestResult<SeenResult> {
         images = media.images;
     }
     let is_error = map.contains_key("error");
-    Ok(SeenResult {
+    Ok(ParsedToolResult {
         id: at.get_text("id")?.unwrap_or_default().into(),
         name: name.into(),
         text,
@@ -354,7 +366,7 @@ fn read_response(at: &RequestNode<'_>) -> RequestResult<SeenResult> {
     })
 }
 
-fn conversation(turns: Vec<GeminiTurn>) -> RequestResult<Vec<SeenMessage>> {
+fn conversation(turns: Vec<GeminiTurn>) -> RequestResult<Vec<ParsedMessage>> {
     const EQUAL: &str = "Please ensure that the number of function response parts is equal to the number of function \
                          call parts of the function call turn.";
     const AFTER_CALL: &str =
@@ -362,7 +374,7 @@ fn conversation(turns: Vec<GeminiTurn>) -> RequestResult<Vec<SeenMessage>> {
     const AFTER_USER: &str = "Please ensure that function call turn comes immediately after a user turn or after a \
                               function response turn.";
     let mut messages = Vec::new();
-    let mut open: Vec<SeenCall> = Vec::new();
+    let mut open: Vec<ParsedToolCall> = Vec::new();
     let mut last_was_model = None;
     for turn in turns {
         if !turn.model && turn.results.is_empty() && !open.is_empty() {
@@ -379,7 +391,7 @@ fn conversation(turns: Vec<GeminiTurn>) -> RequestResult<Vec<SeenMessage>> {
                 return Err(RequestRefusal::new(EQUAL));
             }
             open = turn.calls.clone();
-            messages.push(SeenMessage::Assistant {
+            messages.push(ParsedMessage::Assistant {
                 text: turn.text,
                 thinking: turn.thinking,
                 calls: turn.calls,
@@ -392,14 +404,18 @@ fn conversation(turns: Vec<GeminiTurn>) -> RequestResult<Vec<SeenMessage>> {
                 if open.is_empty() {
                     return Err(RequestRefusal::new(AFTER_CALL));
                 }
-                messages.push(SeenMessage::Results(match_responses(
+                messages.push(ParsedMessage::Results(match_responses(
                     std::mem::take(&mut open),
                     turn.results,
                     EQUAL,
                 )?));
             }
             if !turn.text.is_empty() || !turn.images.is_empty() || !turn.files.is_empty() {
-                messages.push(SeenMessage::User { text: turn.text, images: turn.images, files: turn.files });
+                messages.push(ParsedMessage::User {
+                    text: turn.text,
+                    images: turn.images,
+                    files: turn.files,
+                });
             }
         }
         last_was_model = Some(turn.model);
@@ -409,10 +425,10 @@ fn conversation(turns: Vec<GeminiTurn>) -> RequestResult<Vec<SeenMessage>> {
 
 /// Pairs responses with calls: by id where there are ids, else by order, and the names must fit.
 fn match_responses(
-    calls: Vec<SeenCall>,
-    responses: Vec<SeenResult>,
+    calls: Vec<ParsedToolCall>,
+    responses: Vec<ParsedToolResult>,
     unequal: &str,
-) -> RequestResult<Vec<SeenResult>> {
+) -> RequestResult<Vec<ParsedToolResult>> {
     if calls.len() != responses.len() {
         return Err(RequestRefusal::new(unequal));
     }

@@ -2,7 +2,9 @@
 //! which swallows them in silence and answers nonsense: unknown fields, and calls without exactly one result.
 
 use crate::dialect::tool_schema;
-use crate::seen::{ReplyDelivery, SeenCall, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool};
+use crate::parsed_request::{
+    ParsedImage, ParsedMessage, ParsedRequest, ParsedTool, ParsedToolCall, ParsedToolResult, ReplyDelivery,
+};
 use crate::strict_json::{PathStyle, RequestNode, RequestRefusal, RequestResult, join_texts};
 use serde_json::Value;
 
@@ -40,7 +42,7 @@ fn wrong_type(at: &RequestNode<'_>, go: &str) -> RequestRefusal {
     ))
 }
 
-pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenRequest> {
+pub(crate) fn read(body: &Value, mut seen: ParsedRequest) -> RequestResult<ParsedRequest> {
     let root = RequestNode::root(body, PathStyle::Dots);
     root.allow_only(FIELDS, unknown)?;
     seen.model = root.require_text("model").map_err(|_| RequestRefusal::new("model is required"))?.into();
@@ -70,7 +72,7 @@ pub(crate) fn read(body: &Value, mut seen: SeenRequest) -> RequestResult<SeenReq
     Ok(seen)
 }
 
-fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<ParsedTool>> {
     let mut tools = Vec::new();
     for at in list.items()? {
         at.allow_only(&["type", "function", "items"], unknown)?;
@@ -78,7 +80,7 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
         function.allow_only(&["name", "description", "parameters"], unknown)?;
         let parameters = function.require("parameters")?.object_schema()?;
         tool_schema::check_ollama(&parameters)?;
-        tools.push(SeenTool {
+        tools.push(ParsedTool {
             name: function.require_text("name")?.into(),
             description: function.get_text("description")?.unwrap_or_default().into(),
             parameters,
@@ -87,10 +89,10 @@ fn tools(list: &RequestNode<'_>) -> RequestResult<Vec<SeenTool>> {
     Ok(tools)
 }
 
-fn conversation(list: &RequestNode<'_>) -> RequestResult<(Vec<String>, Vec<SeenMessage>)> {
+fn conversation(list: &RequestNode<'_>) -> RequestResult<(Vec<String>, Vec<ParsedMessage>)> {
     let (mut instructions, mut messages) = (Vec::new(), Vec::new());
-    let mut open: Vec<SeenCall> = Vec::new();
-    let mut results: Vec<SeenResult> = Vec::new();
+    let mut open: Vec<ParsedToolCall> = Vec::new();
+    let mut results: Vec<ParsedToolResult> = Vec::new();
     for at in list.non_empty_items()? {
         at.allow_only(
             &["role", "content", "thinking", "images", "tool_calls", "tool_name", "tool_call_id"],
@@ -110,7 +112,7 @@ fn conversation(list: &RequestNode<'_>) -> RequestResult<(Vec<String>, Vec<SeenM
             "system" => instructions.push(text),
             "user" => {
                 let images = at.get("images").map(|list| images(&list)).transpose()?.unwrap_or_default();
-                messages.push(SeenMessage::User { text, images, files: Vec::new() });
+                messages.push(ParsedMessage::User { text, images, files: Vec::new() });
             }
             "assistant" => {
                 let calls = match at.get("tool_calls") {
@@ -119,7 +121,7 @@ fn conversation(list: &RequestNode<'_>) -> RequestResult<(Vec<String>, Vec<SeenM
                 };
                 open = calls.clone();
                 let thinking = at.get_text("thinking")?.unwrap_or_default().into();
-                messages.push(SeenMessage::Assistant { text, thinking, calls });
+                messages.push(ParsedMessage::Assistant { text, thinking, calls });
             }
             other => {
                 return Err(RequestRefusal::new(format!(
@@ -132,7 +134,12 @@ fn conversation(list: &RequestNode<'_>) -> RequestResult<(Vec<String>, Vec<SeenM
     Ok((instructions, messages))
 }
 
-fn result(at: &RequestNode<'_>, text: String, open: &[SeenCall], index: usize) -> RequestResult<SeenResult> {
+fn result(
+    at: &RequestNode<'_>,
+    text: String,
+    open: &[ParsedToolCall],
+    index: usize,
+) -> RequestResult<ParsedToolResult> {
     let Some(call) = open.get(index) else {
         return Err(at.refuse("a tool message must answer a call of the assistant message right before"));
     };
@@ -151,13 +158,19 @@ fn result(at: &RequestNode<'_>, text: String, open: &[SeenCall], index: usize) -
         None if id.is_none() => return Err(at.refuse("a tool message needs tool_name")),
         _ => {}
     }
-    Ok(SeenResult { id: call.id.clone(), name: call.name.clone(), text, is_error: false, images: Vec::new() })
+    Ok(ParsedToolResult {
+        id: call.id.clone(),
+        name: call.name.clone(),
+        text,
+        is_error: false,
+        images: Vec::new(),
+    })
 }
 
 fn close(
-    open: &mut Vec<SeenCall>,
-    results: &mut Vec<SeenResult>,
-    messages: &mut Vec<SeenMessage>,
+    open: &mut Vec<ParsedToolCall>,
+    results: &mut Vec<ParsedToolResult>,
+    messages: &mut Vec<ParsedMessage>,
 ) -> RequestResult<()> {
     if results.len() < open.len() {
         return Err(RequestRefusal::new(format!(
@@ -167,25 +180,25 @@ fn close(
         )));
     }
     if !open.is_empty() {
-        messages.push(SeenMessage::Results(std::mem::take(results)));
+        messages.push(ParsedMessage::Results(std::mem::take(results)));
     }
     open.clear();
     Ok(())
 }
 
-fn images(list: &RequestNode<'_>) -> RequestResult<Vec<SeenImage>> {
+fn images(list: &RequestNode<'_>) -> RequestResult<Vec<ParsedImage>> {
     let image = |at: &RequestNode<'_>| {
         let bytes = at.bytes().map_err(|_| RequestRefusal::new("illegal base64 data at input byte 0"))?;
         if bytes.is_empty() {
             return Err(RequestRefusal::new("invalid image input").status(500));
         }
         // Ollama requests have no media type; it reads the bytes.
-        Ok(SeenImage { media_type: String::new(), bytes, url: None })
+        Ok(ParsedImage { media_type: String::new(), bytes, url: None })
     };
     list.items()?.iter().map(image).collect()
 }
 
-fn call(at: &RequestNode<'_>) -> RequestResult<SeenCall> {
+fn call(at: &RequestNode<'_>) -> RequestResult<ParsedToolCall> {
     at.allow_only(&["id", "type", "function"], unknown)?;
     let function = at.require("function")?;
     function.allow_only(&["index", "name", "arguments", "description"], unknown)?;
@@ -193,7 +206,7 @@ fn call(at: &RequestNode<'_>) -> RequestResult<SeenCall> {
     if !arguments.value.is_object() {
         return Err(wrong_type(&arguments, "api.ToolCallFunctionArguments"));
     }
-    Ok(SeenCall {
+    Ok(ParsedToolCall {
         id: at.get_text("id")?.unwrap_or_default().into(),
         name: function.require_text("name")?.into(),
         arguments: arguments.value.clone(),

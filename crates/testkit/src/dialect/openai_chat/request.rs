@@ -2,11 +2,12 @@
 //! 400, with its words.
 
 use crate::dialect::tool_schema::{self, ToolSchemaRule};
-use crate::seen::{
-    ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
+use crate::parsed_request::{
+    ParsedImage, ParsedMessage, ParsedRequest, ParsedTool, ParsedToolCall, ParsedToolChoice,
+    ParsedToolResult, ReplyDelivery,
 };
 use crate::server::{
-    CallIdRule, ContentRule, ForcedCallRule, ReasoningEchoRule, RoleRule, UnsupportedWords, UpstreamHabits,
+    CallIdRule, ContentRule, ForcedCallRule, ReasoningEchoRule, RoleRule, UnsupportedWords, UpstreamBehavior,
 };
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
@@ -92,12 +93,12 @@ fn unrecognized(at: &RequestNode<'_>, key: &str) -> String {
 
 pub(crate) fn read(
     body: &Value,
-    mut seen: SeenRequest,
-    habits: &UpstreamHabits,
-) -> RequestResult<SeenRequest> {
+    mut seen: ParsedRequest,
+    behavior: &UpstreamBehavior,
+) -> RequestResult<ParsedRequest> {
     let root = RequestNode::root(body, PathStyle::Brackets);
     root.allow_only(FIELDS, unrecognized)?;
-    if let Some(field) = habits.unknown_fields.iter().find(|field| root.get(field).is_some()) {
+    if let Some(field) = behavior.unknown_fields.iter().find(|field| root.get(field).is_some()) {
         // As Mistral does.
         let words = format!(
             r#"{{"type":"extra_forbidden","loc":["body","{field}"],"msg":"Extra inputs are not permitted"}}"#
@@ -105,8 +106,8 @@ pub(crate) fn read(
         return Err(RequestRefusal::new(words).status(422));
     }
     seen.model = root.require_text("model")?.into();
-    if let Some(field) = habits.unsupported.iter().find(|field| root.get(field).is_some()) {
-        if habits.unsupported_words == UnsupportedWords::Xai {
+    if let Some(field) = behavior.unsupported.iter().find(|field| root.get(field).is_some()) {
+        if behavior.unsupported_words == UnsupportedWords::Xai {
             let words = format!("Model {} does not support parameter {}.", seen.model, camel_case(field));
             return Err(RequestRefusal::new(words).code("Client specified an invalid argument"));
         }
@@ -115,7 +116,7 @@ pub(crate) fn read(
         return Err(RequestRefusal::new(words).code("unsupported_parameter"));
     }
     if let Some(schema) = body.pointer("/response_format/json_schema/schema") {
-        match habits.tool_schemas {
+        match behavior.tool_schemas {
             ToolSchemaRule::Openai => {}
             ToolSchemaRule::Moonshot => tool_schema::check_moonshot(schema)?,
             ToolSchemaRule::LlamaCpp => tool_schema::check_llama_cpp(schema)?,
@@ -143,13 +144,13 @@ pub(crate) fn read(
             "max_tokens is too small: 0. This model supports at least 1 completion token.",
         ));
     }
-    seen.tools = root.get("tools").map(|at| tools(&at, habits)).transpose()?.unwrap_or_default();
+    seen.tools = root.get("tools").map(|at| tools(&at, behavior)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(&root, &seen.tools)?;
-    check_forced_call(&root, &seen.tool_choice, habits.forced_calls)?;
+    check_forced_call(&root, &seen.tool_choice, behavior.forced_calls)?;
     let list = root.require("messages")?;
-    check_roles(&list, habits.roles)?;
-    check_reasoning(&list, habits.reasoning)?;
-    let (instructions, messages) = conversation(&list, habits)?;
+    check_roles(&list, behavior.roles)?;
+    check_reasoning(&list, behavior.reasoning)?;
+    let (instructions, messages) = conversation(&list, behavior)?;
     (seen.instructions, seen.messages) = (join_texts(instructions), messages);
     Ok(seen)
 }
@@ -160,9 +161,9 @@ fn camel_case(name: &str) -> String {
     words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..])
 }
 
-fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>, behavior: &UpstreamBehavior) -> RequestResult<Vec<ParsedTool>> {
     let mut tools = Vec::new();
-    for at in items_up_to(list, habits.tools_max.unwrap_or(usize::MAX))? {
+    for at in items_up_to(list, behavior.tools_max.unwrap_or(usize::MAX))? {
         at.allow_only(&["type", "function"], unrecognized)?;
         if at.require_text("type")? != "function" {
             return Err(at.refuse("only tools of type 'function' are supported."));
@@ -171,7 +172,7 @@ fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<S
         function.allow_only(&["name", "description", "parameters", "strict"], unrecognized)?;
         let parameters = function.get("parameters").map(|schema| schema.object_schema()).transpose()?;
         if let Some(schema) = &parameters {
-            match habits.tool_schemas {
+            match behavior.tool_schemas {
                 ToolSchemaRule::Openai => {
                     tool_schema::check_openai(function.get_text("name")?.unwrap_or_default(), schema)?;
                 }
@@ -179,7 +180,7 @@ fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<S
                 ToolSchemaRule::LlamaCpp => tool_schema::check_llama_cpp(schema)?,
             }
         }
-        tools.push(SeenTool {
+        tools.push(ParsedTool {
             name: function.require("name")?.name("", 64)?.into(),
             description: function.get_text("description")?.unwrap_or_default().into(),
             parameters: parameters.unwrap_or_default(),
@@ -203,30 +204,34 @@ pub(crate) fn items_up_to<'a>(list: &RequestNode<'a>, most: usize) -> RequestRes
     Ok(items)
 }
 
-fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
+fn choice(root: &RequestNode<'_>, tools: &[ParsedTool]) -> RequestResult<ParsedToolChoice> {
     for key in ["tool_choice", "parallel_tool_calls"] {
         if let (Some(at), true) = (root.get(key), tools.is_empty()) {
             return Err(at.refuse(format!("'{key}' is only allowed when 'tools' are specified.")));
         }
     }
-    let Some(at) = root.get("tool_choice") else { return Ok(SeenChoice::Auto) };
+    let Some(at) = root.get("tool_choice") else { return Ok(ParsedToolChoice::Auto) };
     match at.value.as_str() {
-        Some("auto") => Ok(SeenChoice::Auto),
-        Some("none") => Ok(SeenChoice::None),
-        Some("required" | "any") => Ok(SeenChoice::Required),
+        Some("auto") => Ok(ParsedToolChoice::Auto),
+        Some("none") => Ok(ParsedToolChoice::None),
+        Some("required" | "any") => Ok(ParsedToolChoice::Required),
         Some(other) => Err(at.refuse(format!("'{other}' is not one of ['none', 'auto', 'required']."))),
         None => {
             let name = at.require("function")?.require_text("name")?;
             if !tools.iter().any(|tool| tool.name == name) {
                 return Err(at.refuse(format!("tool choice '{name}' not found in 'tools'.")));
             }
-            Ok(SeenChoice::Named(name.into()))
+            Ok(ParsedToolChoice::Named(name.into()))
         }
     }
 }
 
-fn check_forced_call(root: &RequestNode<'_>, choice: &SeenChoice, rule: ForcedCallRule) -> RequestResult<()> {
-    let is_forced = matches!(choice, SeenChoice::Required | SeenChoice::Named(_));
+fn check_forced_call(
+    root: &RequestNode<'_>,
+    choice: &ParsedToolChoice,
+    rule: ForcedCallRule,
+) -> RequestResult<()> {
+    let is_forced = matches!(choice, ParsedToolChoice::Required | ParsedToolChoice::Named(_));
     let is_on = root.value["enable_thinking"] == true;
     let thinks = root.value["thinking"]["type"].as_str().is_some_and(|kind| kind != "disabled");
     let words = match rule {
@@ -235,13 +240,13 @@ fn check_forced_call(root: &RequestNode<'_>, choice: &SeenChoice, rule: ForcedCa
              or object in thinking mode"
         }
         ForcedCallRule::Deepseek if is_forced && thinks => "Thinking mode does not support this tool_choice",
-        ForcedCallRule::Moonshot if thinks && *choice == SeenChoice::Required => {
+        ForcedCallRule::Moonshot if thinks && *choice == ParsedToolChoice::Required => {
             "tool_choice 'required' is incompatible with thinking enabled"
         }
         ForcedCallRule::Moonshot if thinks && is_forced => {
             "tool_choice 'specified' is incompatible with thinking enabled"
         }
-        ForcedCallRule::Zhipu if *choice != SeenChoice::Auto => "Tool choice must be auto",
+        ForcedCallRule::Zhipu if *choice != ParsedToolChoice::Auto => "Tool choice must be auto",
         _ => return Ok(()),
     };
     Err(RequestRefusal::new(words))
@@ -338,16 +343,16 @@ fn check_content(at: &RequestNode<'_>, rule: ContentRule) -> RequestResult<()> {
 /// Walks the messages; `open` holds the calls that the next messages must answer.
 fn conversation(
     list: &RequestNode<'_>,
-    habits: &UpstreamHabits,
-) -> RequestResult<(Vec<String>, Vec<SeenMessage>)> {
+    behavior: &UpstreamBehavior,
+) -> RequestResult<(Vec<String>, Vec<ParsedMessage>)> {
     let (mut instructions, mut messages) = (Vec::new(), Vec::new());
     let mut open: Option<UnansweredCalls> = None;
     for at in list.non_empty_items()? {
         let role = at.require_text("role")?;
-        check_content(&at, habits.content)?;
+        check_content(&at, behavior.content)?;
         if role == "tool" {
             let Some(open) = &mut open else { return Err(stray_result(&at)) };
-            open.answer(&at, habits)?;
+            open.answer(&at, behavior)?;
             continue;
         }
         if let Some(done) = open.take() {
@@ -365,10 +370,10 @@ fn conversation(
             "user" => {
                 at.allow_only(&["role", "content", "name"], unrecognized)?;
                 let (text, images, files) = content(&at.require("content")?)?;
-                messages.push(SeenMessage::User { text, images, files });
+                messages.push(ParsedMessage::User { text, images, files });
             }
             "assistant" => {
-                let (message, calls) = assistant(&at, habits)?;
+                let (message, calls) = assistant(&at, behavior)?;
                 messages.push(message);
                 open = (!calls.is_empty()).then(|| UnansweredCalls {
                     at: at.path.clone(),
@@ -401,12 +406,12 @@ fn stray_result(at: &RequestNode<'_>) -> RequestRefusal {
 struct UnansweredCalls {
     at: String,
     by_id: HashMap<String, usize>,
-    calls: Vec<SeenCall>,
-    answers: Vec<Option<SeenResult>>,
+    calls: Vec<ParsedToolCall>,
+    answers: Vec<Option<ParsedToolResult>>,
 }
 
 impl UnansweredCalls {
-    fn answer(&mut self, at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<()> {
+    fn answer(&mut self, at: &RequestNode<'_>, behavior: &UpstreamBehavior) -> RequestResult<()> {
         at.allow_only(&["role", "content", "tool_call_id", "name"], unrecognized)?;
         let id = at.require_text("tool_call_id")?;
         let (text, images, _) = content(&at.require("content")?)?;
@@ -422,16 +427,16 @@ impl UnansweredCalls {
         if self.answers[index].is_some() {
             return Err(at.refuse(format!("tool call '{id}' has been answered already.")));
         }
-        if habits.call_ids == CallIdRule::Mistral && self.answers.iter().take(index).any(Option::is_none) {
+        if behavior.call_ids == CallIdRule::Mistral && self.answers.iter().take(index).any(Option::is_none) {
             return Err(RequestRefusal::new("Not the same order of function calls and responses"));
         }
         let name = self.calls[index].name.clone();
         self.answers[index] =
-            Some(SeenResult { id: id.into(), name, text, is_error: false, images: Vec::new() });
+            Some(ParsedToolResult { id: id.into(), name, text, is_error: false, images: Vec::new() });
         Ok(())
     }
 
-    fn close(self) -> RequestResult<SeenMessage> {
+    fn close(self) -> RequestResult<ParsedMessage> {
         let unanswered = self.calls.iter().zip(&self.answers).filter(|(_, answer)| answer.is_none());
         let missing: Vec<&str> = unanswered.map(|(call, _)| call.id.as_str()).collect();
         if !missing.is_empty() {
@@ -442,17 +447,20 @@ impl UnansweredCalls {
             );
             return Err(RequestRefusal { param: Some(self.at), ..RequestRefusal::new(message) });
         }
-        Ok(SeenMessage::Results(self.answers.into_iter().flatten().collect()))
+        Ok(ParsedMessage::Results(self.answers.into_iter().flatten().collect()))
     }
 }
 
-fn assistant(at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<(SeenMessage, Vec<SeenCall>)> {
+fn assistant(
+    at: &RequestNode<'_>,
+    behavior: &UpstreamBehavior,
+) -> RequestResult<(ParsedMessage, Vec<ParsedToolCall>)> {
     at.allow_only(ASSISTANT_FIELDS, unrecognized)?;
     let calls = match at.get("tool_calls") {
         None => Vec::new(),
         Some(list) => {
             let calls = items_up_to(&list, CALLS_PER_MESSAGE_MAX)?;
-            calls.iter().map(|at| call(at, habits)).collect::<RequestResult<Vec<_>>>()?
+            calls.iter().map(|at| call(at, behavior)).collect::<RequestResult<Vec<_>>>()?
         }
     };
     if let Some(id) = first_duplicate(calls.iter().map(|call| call.id.as_str())) {
@@ -470,15 +478,15 @@ fn assistant(at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<(Se
         (None, None) => String::new(),
     };
     let echoed = at.value.get("reasoning_content").is_some_and(Value::is_string);
-    if habits.reasoning == ReasoningEchoRule::Required && !calls.is_empty() && !echoed {
+    if behavior.reasoning == ReasoningEchoRule::Required && !calls.is_empty() && !echoed {
         let words = "Missing `reasoning_content` field in the assistant message at message index ";
         let index = at.path.trim_matches(|c: char| !c.is_ascii_digit());
         return Err(RequestRefusal::new(format!("{words}{index}")));
     }
-    Ok((SeenMessage::Assistant { text, thinking, calls: calls.clone() }, calls))
+    Ok((ParsedMessage::Assistant { text, thinking, calls: calls.clone() }, calls))
 }
 
-fn call(at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<SeenCall> {
+fn call(at: &RequestNode<'_>, behavior: &UpstreamBehavior) -> RequestResult<ParsedToolCall> {
     at.allow_only(&["id", "type", "function", "index", "extra_content"], unrecognized)?;
     let id = at.require_text("id")?;
     if id.is_empty() {
@@ -492,7 +500,7 @@ fn call(at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<SeenCall
         return Err(at.refuse(words).code("string_above_max_length"));
     }
     let nine = id.len() == 9 && id.chars().all(|c| c.is_ascii_alphanumeric());
-    if habits.call_ids == CallIdRule::Mistral && !nine {
+    if behavior.call_ids == CallIdRule::Mistral && !nine {
         let words = format!("Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9.");
         return Err(RequestRefusal::new(words).code("3280"));
     }
@@ -503,11 +511,11 @@ fn call(at: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<SeenCall
     function.allow_only(&["name", "arguments"], unrecognized)?;
     let text = function.require_text("arguments")?;
     let arguments = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.into()));
-    Ok(SeenCall { id: id.into(), name: function.require("name")?.name("", 64)?.into(), arguments })
+    Ok(ParsedToolCall { id: id.into(), name: function.require("name")?.name("", 64)?.into(), arguments })
 }
 
 /// Text, or a list of parts.
-fn content(at: &RequestNode<'_>) -> RequestResult<(String, Vec<SeenImage>, Vec<String>)> {
+fn content(at: &RequestNode<'_>) -> RequestResult<(String, Vec<ParsedImage>, Vec<String>)> {
     if let Some(text) = at.value.as_str() {
         return Ok((text.into(), Vec::new(), Vec::new()));
     }

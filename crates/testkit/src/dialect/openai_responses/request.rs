@@ -4,10 +4,11 @@
 use crate::dialect::openai_chat::request::items_up_to;
 use crate::dialect::tool_schema;
 use crate::fake_ids::signature;
-use crate::seen::{
-    ReplyDelivery, SeenCall, SeenChoice, SeenImage, SeenMessage, SeenRequest, SeenResult, SeenTool,
+use crate::parsed_request::{
+    ParsedImage, ParsedMessage, ParsedRequest, ParsedTool, ParsedToolCall, ParsedToolChoice,
+    ParsedToolResult, ReplyDelivery,
 };
-use crate::server::UpstreamHabits;
+use crate::server::UpstreamBehavior;
 use crate::strict_json::{
     PathStyle, RequestNode, RequestRefusal, RequestResult, first_duplicate, join_texts,
 };
@@ -50,9 +51,9 @@ fn unknown(at: &RequestNode<'_>, key: &str) -> String {
 
 pub(crate) fn read(
     body: &Value,
-    mut seen: SeenRequest,
-    habits: &UpstreamHabits,
-) -> RequestResult<SeenRequest> {
+    mut seen: ParsedRequest,
+    behavior: &UpstreamBehavior,
+) -> RequestResult<ParsedRequest> {
     let root = RequestNode::root(body, PathStyle::Brackets);
     root.allow_only(FIELDS, unknown)?;
     seen.model = root.require_text("model")?.into();
@@ -72,14 +73,15 @@ pub(crate) fn read(
         }
         seen.max_output_tokens = Some(count);
     }
-    seen.tools = root.get("tools").map(|at| tools(&at, habits)).transpose()?.unwrap_or_default();
+    seen.tools = root.get("tools").map(|at| tools(&at, behavior)).transpose()?.unwrap_or_default();
     seen.tool_choice = choice(&root, &seen.tools)?;
     let stores = root.get("store").map(|at| at.flag()).transpose()? != Some(false);
     let mut instructions: Vec<String> =
         root.get_text("instructions")?.map(str::to_owned).into_iter().collect();
     let input = root.require("input")?;
     if let Some(text) = input.value.as_str() {
-        seen.messages = vec![SeenMessage::User { text: text.into(), images: Vec::new(), files: Vec::new() }];
+        seen.messages =
+            vec![ParsedMessage::User { text: text.into(), images: Vec::new(), files: Vec::new() }];
     } else {
         seen.messages = ResponsesInput::read(&input, stores, &mut instructions)?;
     }
@@ -87,9 +89,9 @@ pub(crate) fn read(
     Ok(seen)
 }
 
-fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<SeenTool>> {
+fn tools(list: &RequestNode<'_>, behavior: &UpstreamBehavior) -> RequestResult<Vec<ParsedTool>> {
     let mut tools = Vec::new();
-    for at in items_up_to(list, habits.tools_max.unwrap_or(usize::MAX))? {
+    for at in items_up_to(list, behavior.tools_max.unwrap_or(usize::MAX))? {
         if at.require_text("type")? != "function" {
             continue;
         }
@@ -107,7 +109,7 @@ fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<S
             ))
             .code("invalid_function_parameters"));
         }
-        tools.push(SeenTool {
+        tools.push(ParsedTool {
             name,
             description: at.get_text("description")?.unwrap_or_default().into(),
             parameters,
@@ -119,18 +121,18 @@ fn tools(list: &RequestNode<'_>, habits: &UpstreamHabits) -> RequestResult<Vec<S
     }
 }
 
-fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoice> {
-    let Some(at) = root.get("tool_choice") else { return Ok(SeenChoice::Auto) };
+fn choice(root: &RequestNode<'_>, tools: &[ParsedTool]) -> RequestResult<ParsedToolChoice> {
+    let Some(at) = root.get("tool_choice") else { return Ok(ParsedToolChoice::Auto) };
     match at.value.as_str() {
-        Some("auto") => Ok(SeenChoice::Auto),
-        Some("none") => Ok(SeenChoice::None),
+        Some("auto") => Ok(ParsedToolChoice::Auto),
+        Some("none") => Ok(ParsedToolChoice::None),
         Some("required") if tools.is_empty() => {
             Err(at.refuse("Tool choice 'required' must be specified with 'tools' parameter."))
         }
-        Some("required") => Ok(SeenChoice::Required),
+        Some("required") => Ok(ParsedToolChoice::Required),
         Some(other) => Err(at.refuse(format!("'{other}' is not one of 'none', 'auto', 'required'."))),
         None => match at.require_text("name")? {
-            name if tools.iter().any(|tool| tool.name == name) => Ok(SeenChoice::Named(name.into())),
+            name if tools.iter().any(|tool| tool.name == name) => Ok(ParsedToolChoice::Named(name.into())),
             name => Err(at.refuse(format!("Tool choice '{name}' not found in 'tools' parameter."))),
         },
     }
@@ -139,11 +141,11 @@ fn choice(root: &RequestNode<'_>, tools: &[SeenTool]) -> RequestResult<SeenChoic
 /// Items in a row that make up one model step, and the outputs that answer it.
 #[derive(Default)]
 struct ResponsesInput {
-    messages: Vec<SeenMessage>,
+    messages: Vec<ParsedMessage>,
     text: String,
     thinking: String,
-    calls: Vec<SeenCall>,
-    answers: Vec<Option<SeenResult>>,
+    calls: Vec<ParsedToolCall>,
+    answers: Vec<Option<ParsedToolResult>>,
     /// True while items of the model are open.
     speaking: bool,
     /// A reasoning item that must be followed by the item that it led to.
@@ -155,7 +157,7 @@ impl ResponsesInput {
         input: &RequestNode<'_>,
         stores: bool,
         instructions: &mut Vec<String>,
-    ) -> RequestResult<Vec<SeenMessage>> {
+    ) -> RequestResult<Vec<ParsedMessage>> {
         let mut all = Self::default();
         for at in input.items()? {
             match at.get_text("type")?.unwrap_or("message") {
@@ -191,7 +193,7 @@ impl ResponsesInput {
             "user" => {
                 self.close()?;
                 let InputContent { text, images, files } = content;
-                self.messages.push(SeenMessage::User { text, images, files });
+                self.messages.push(ParsedMessage::User { text, images, files });
             }
             "system" | "developer" => {
                 self.close()?;
@@ -261,7 +263,7 @@ impl ResponsesInput {
         let text = at.require_text("arguments")?;
         let arguments = serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.into()));
         let name = at.require("name")?.name("", 64)?.into();
-        self.calls.push(SeenCall { id: id.into(), name, arguments });
+        self.calls.push(ParsedToolCall { id: id.into(), name, arguments });
         self.answers.push(None);
         Ok(())
     }
@@ -280,7 +282,7 @@ impl ResponsesInput {
         }
         let InputContent { text, images, .. } = content(&at.require("output")?, "user")?;
         let name = self.calls[index].name.clone();
-        self.answers[index] = Some(SeenResult { id: id.into(), name, text, is_error: false, images });
+        self.answers[index] = Some(ParsedToolResult { id: id.into(), name, text, is_error: false, images });
         Ok(())
     }
 
@@ -299,7 +301,7 @@ impl ResponsesInput {
             return Err(RequestRefusal::new(format!("No tool output found for function call {}.", call.id)));
         }
         if std::mem::take(&mut self.speaking) {
-            self.messages.push(SeenMessage::Assistant {
+            self.messages.push(ParsedMessage::Assistant {
                 text: std::mem::take(&mut self.text),
                 thinking: std::mem::take(&mut self.thinking),
                 calls: std::mem::take(&mut self.calls),
@@ -307,7 +309,7 @@ impl ResponsesInput {
         }
         let answers = std::mem::take(&mut self.answers);
         if !answers.is_empty() {
-            self.messages.push(SeenMessage::Results(answers.into_iter().flatten().collect()));
+            self.messages.push(ParsedMessage::Results(answers.into_iter().flatten().collect()));
         }
         Ok(())
     }
@@ -316,7 +318,7 @@ impl ResponsesInput {
 #[derive(Default)]
 struct InputContent {
     text: String,
-    images: Vec<SeenImage>,
+    images: Vec<ParsedImage>,
     files: Vec<String>,
 }
 

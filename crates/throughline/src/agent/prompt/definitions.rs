@@ -1,7 +1,7 @@
 //! The value of `{{ tools }}`: the guide of a text protocol, and a definition for each tool.
 
 use throughline_tools::{DiscoveredTool, ToolAvailability};
-use throughline_wire::text::TextProtocol;
+use throughline_wire::text_calls::TextProtocol;
 use throughline_wire::{ToolDefinition, ToolName};
 
 /// The tools of an agent as text. Empty for tools that travel natively: the upstream receives them separately from

@@ -26,7 +26,7 @@ pub(crate) struct AnthropicDecoder {
 }
 
 impl DialectDecoder for AnthropicDecoder {
-    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
+    fn decode_event(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         let json = frame.json;
         match &*event_type(frame) {
             "content_block_delta" => self.block_delta(json, step),
@@ -46,13 +46,13 @@ impl DialectDecoder for AnthropicDecoder {
             "message_stop" => step.complete_and_end(),
             "error" => step.fail(error_of(json).unwrap_or_else(|| unknown_error(json))),
             // A whole message in one event: gateways that cannot stream.
-            "message" if json.get("content").is_some() => self.body(json, step),
+            "message" if json.get("content").is_some() => self.decode_body(json, step),
             "ping" | "heartbeat" => {}
             other => step.problem(ProblemKind::UnknownEvent, other),
         }
     }
 
-    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+    fn decode_body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         if json.get("content").is_none() {
             return step.fail(error_of(json).unwrap_or_else(|| unknown_error(json)));
         }
@@ -60,13 +60,13 @@ impl DialectDecoder for AnthropicDecoder {
         step.complete();
     }
 
-    fn end(&mut self, step: &mut StepWriter<'_>) {
+    fn finish(&mut self, step: &mut StepWriter<'_>) {
         for at in self.blocks.open_blocks() {
             self.finish_block(at, step);
         }
         let content = std::mem::take(&mut self.blocks).into_content(!step.is_finished());
         if !content.is_empty() {
-            step.echo(super::echo::write(content, self.container.take()));
+            step.provider_state(super::echo::write(content, self.container.take()));
         }
     }
 }
@@ -154,7 +154,7 @@ impl AnthropicDecoder {
                 let id = block.nonempty("tool_use_id").map(Cow::into_owned);
                 let known = id.as_ref().and_then(|id| self.hosted_names.get(id)).cloned();
                 let name = known.unwrap_or_else(|| result.trim_end_matches("_tool_result").to_owned());
-                step.hosted(HostedTool {
+                step.provider_tool(HostedTool {
                     id,
                     name,
                     input: None,
@@ -295,7 +295,7 @@ impl AnthropicDecoder {
             input.push_str(&text);
         }
         if let Some(hosted) = block.report_hosted() {
-            step.hosted(hosted);
+            step.provider_tool(hosted);
         }
     }
 

@@ -17,7 +17,7 @@ pub(crate) struct BedrockAnthropicDecoder {
 }
 
 impl DialectDecoder for BedrockAnthropicDecoder {
-    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
+    fn decode_event(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         if frame.kind == FrameKind::Exception {
             return step.fail(exception(frame));
         }
@@ -31,17 +31,17 @@ impl DialectDecoder for BedrockAnthropicDecoder {
         };
         match JsonRef::parse(&text) {
             Ok(json) => {
-                self.inner.frame(&PayloadFrame { event: "", kind: FrameKind::Data, json: &json }, step)
+                self.inner.decode_event(&PayloadFrame { event: "", kind: FrameKind::Data, json: &json }, step)
             }
             Err(_) => step.problem(ProblemKind::InvalidEvent, &text),
         }
     }
 
-    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
-        self.inner.body(json, step);
+    fn decode_body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+        self.inner.decode_body(json, step);
     }
 
-    fn end(&mut self, step: &mut StepWriter<'_>) {
-        self.inner.end(step);
+    fn finish(&mut self, step: &mut StepWriter<'_>) {
+        self.inner.finish(step);
     }
 }

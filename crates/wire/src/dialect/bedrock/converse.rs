@@ -24,7 +24,7 @@ pub(crate) struct ConverseDecoder {
 }
 
 impl DialectDecoder for ConverseDecoder {
-    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
+    fn decode_event(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         if frame.kind == FrameKind::Exception {
             return step.fail(exception(frame));
         }
@@ -47,7 +47,7 @@ impl DialectDecoder for ConverseDecoder {
         }
     }
 
-    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+    fn decode_body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let Some(content) = json.path(&["output", "message", "content"]) else {
             return step.fail(failure("", json));
         };
@@ -59,13 +59,13 @@ impl DialectDecoder for ConverseDecoder {
         step.complete();
     }
 
-    fn end(&mut self, step: &mut StepWriter<'_>) {
+    fn finish(&mut self, step: &mut StepWriter<'_>) {
         for block in self.blocks.iter_mut() {
             report_hosted(block, &self.hosted_names, step);
         }
         let content = std::mem::take(&mut self.blocks).into_content();
         if !content.is_empty() {
-            step.echo(json!({ "role": "assistant", "content": content }));
+            step.provider_state(json!({ "role": "assistant", "content": content }));
         }
     }
 }
@@ -262,14 +262,14 @@ fn report_hosted(block: &mut ConverseBlock, names: &BTreeMap<String, String>, st
             let input_value = object_of(std::mem::take(input));
             input.push_str(&input_value.to_string());
             let (id, name) = (text(head, "toolUseId"), text(head, "name").unwrap_or_default());
-            step.hosted(HostedTool { id, name, input: Some(input_value), output: None });
+            step.provider_tool(HostedTool { id, name, input: Some(input_value), output: None });
         }
         ConverseBlock::ToolResult { head, content, reported: reported @ false } => {
             *reported = true;
             let id = text(head, "toolUseId");
             let known = id.as_ref().and_then(|id| names.get(id)).cloned();
             let name = known.or_else(|| text(head, "type")).unwrap_or_default();
-            step.hosted(HostedTool { id, name, input: None, output: Some(content.clone().into()) });
+            step.provider_tool(HostedTool { id, name, input: None, output: Some(content.clone().into()) });
         }
         _ => {}
     }

@@ -162,7 +162,7 @@ impl ConverseMessages<'_> {
 
     fn step(&mut self, step: &ClosedStep) {
         let ids: Vec<String> = step.calls.iter().map(|(call, _)| self.ids.assign(call)).collect();
-        let mut content = self.echo(step).unwrap_or_else(|| {
+        let mut content = self.provider_state_items(step).unwrap_or_else(|| {
             Some(json!({ "text": step.text })).filter(|_| !step.text.trim().is_empty()).into_iter().collect()
         });
         content.extend(step.calls.iter().zip(&ids).map(|((call, _), id)| {
@@ -176,7 +176,7 @@ impl ConverseMessages<'_> {
     }
 
     /// The step as this model wrote it, without its calls: reasoning with its signatures. `None` for another model's step.
-    fn echo(&self, step: &ClosedStep) -> Option<Vec<Value>> {
+    fn provider_state_items(&self, step: &ClosedStep) -> Option<Vec<Value>> {
         let state = step.provider_state.as_ref()?;
         if state.dialect != Dialect::BedrockConverse || step.model != self.request.model {
             return None;

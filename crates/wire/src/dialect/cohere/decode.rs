@@ -18,7 +18,7 @@ pub(crate) struct CohereDecoder {
 }
 
 impl DialectDecoder for CohereDecoder {
-    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
+    fn decode_event(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         let json = frame.json;
         let name = json.nonempty("type").unwrap_or(Cow::Borrowed(frame.event));
         let message = json.path(&["delta", "message"]);
@@ -63,7 +63,7 @@ impl DialectDecoder for CohereDecoder {
         }
     }
 
-    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+    fn decode_body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let Some(message) = json.get("message").filter(|message| message.is_object()) else {
             return step.fail(UpstreamError { message: excerpt_of(json.raw()), kind: None, code: None });
         };

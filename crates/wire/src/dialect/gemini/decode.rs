@@ -52,28 +52,28 @@ impl DialectDecoder for GeminiDecoder {
         true
     }
 
-    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
+    fn decode_event(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         self.chunk(frame.json, step);
     }
 
-    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+    fn decode_body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         if self.chunk(json, step) == ChunkKind::Reply {
             step.complete();
         }
     }
 
-    fn end(&mut self, step: &mut StepWriter<'_>) {
+    fn finish(&mut self, step: &mut StepWriter<'_>) {
         for (index, candidate) in &mut self.choices {
             select_choice(*index, step);
             if let Some(hosted) = candidate.hosted.take() {
-                step.hosted(hosted);
+                step.provider_tool(hosted);
             }
         }
         step.choice(0);
         if let Some(first) = self.choices.get_mut(&0)
             && first.echo_needed
         {
-            step.echo(Value::Array(std::mem::take(&mut first.parts)));
+            step.provider_state(Value::Array(std::mem::take(&mut first.parts)));
         }
     }
 }
@@ -163,7 +163,7 @@ impl CandidateState {
     fn part(&mut self, part: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let is_answer = part.get("codeExecutionResult").is_some() || part.get("toolResponse").is_some();
         if let Some(hosted) = self.hosted.take_if(|_| !is_answer) {
-            step.hosted(hosted);
+            step.provider_tool(hosted);
         }
         let is_thought = part.get("thought").and_then(JsonRef::as_bool) == Some(true);
         self.echo_needed |= part.get(SIGNATURE).is_some();
@@ -243,7 +243,7 @@ impl CandidateState {
             output: None,
         });
         hosted.output = Some(result.to_value());
-        step.hosted(hosted);
+        step.provider_tool(hosted);
     }
 
     // --- calls ---

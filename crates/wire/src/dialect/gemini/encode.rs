@@ -198,7 +198,7 @@ impl HistoryEncoder<'_> {
 
     /// The model's own parts, and the responses to its calls.
     fn step(&self, step: &ClosedStep) -> (Vec<Value>, Vec<Value>) {
-        let model_parts = self.echo(step).unwrap_or_else(|| self.rebuild(step));
+        let model_parts = self.provider_state_items(step).unwrap_or_else(|| self.rebuild(step));
         let ids: Vec<Value> = model_parts
             .iter()
             .filter_map(|part| part.get("functionCall"))
@@ -220,7 +220,7 @@ impl HistoryEncoder<'_> {
     }
 
     /// The parts as the model wrote them, if this model wrote them and the calls are those of the step.
-    fn echo(&self, step: &ClosedStep) -> Option<Vec<Value>> {
+    fn provider_state_items(&self, step: &ClosedStep) -> Option<Vec<Value>> {
         let mut parts = self.own_state(step)?.as_array()?.clone();
         let mut calls = step.calls.iter();
         for echoed in parts.iter_mut().filter_map(|part| part.get_mut("functionCall")) {

@@ -17,12 +17,12 @@ pub(crate) struct OllamaDecoder {
 }
 
 impl DialectDecoder for OllamaDecoder {
-    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
+    fn decode_event(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         self.line(frame.json, step);
     }
 
     /// One line that was printed over several, or `stream: false`: the same object.
-    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+    fn decode_body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         self.line(json, step);
     }
 }

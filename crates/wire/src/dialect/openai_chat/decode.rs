@@ -34,16 +34,16 @@ const IGNORED: &[&str] = &[
 ];
 
 impl DialectDecoder for ChatDecoder {
-    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
+    fn decode_event(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         self.chunk(frame.json, step);
     }
 
-    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+    fn decode_body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         self.chunk(json, step);
         step.complete();
     }
 
-    fn end(&mut self, step: &mut StepWriter<'_>) {
+    fn finish(&mut self, step: &mut StepWriter<'_>) {
         for source in self.sources.take().iter().filter_map(Value::as_array).flatten() {
             step.citation_value(source.clone());
         }
@@ -56,7 +56,7 @@ impl DialectDecoder for ChatDecoder {
             }
         }
         if !echo.is_empty() {
-            step.echo(Value::Object(echo));
+            step.provider_state(Value::Object(echo));
         }
     }
 

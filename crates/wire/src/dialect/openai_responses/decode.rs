@@ -29,7 +29,7 @@ pub(crate) struct ResponsesDecoder {
 }
 
 impl DialectDecoder for ResponsesDecoder {
-    fn frame(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
+    fn decode_event(&mut self, frame: &PayloadFrame<'_>, step: &mut StepWriter<'_>) {
         let event = frame.json;
         let kind = event.nonempty("type").unwrap_or(Cow::Borrowed(frame.event));
         match kind.as_ref() {
@@ -98,7 +98,7 @@ impl DialectDecoder for ResponsesDecoder {
         }
     }
 
-    fn body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
+    fn decode_body(&mut self, json: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let response = json.get("response").filter(|inner| inner.is_object()).unwrap_or(json);
         if response.get("output").is_some() || response.get("status").is_some() {
             self.finish_response(response, "completed", step);
@@ -110,7 +110,7 @@ impl DialectDecoder for ResponsesDecoder {
         Some(&["sequence_number", "obfuscation"])
     }
 
-    fn end(&mut self, step: &mut StepWriter<'_>) {
+    fn finish(&mut self, step: &mut StepWriter<'_>) {
         let mut orphans = Vec::new();
         for at in 0..self.items.len() {
             let item = self.items.get(at);
@@ -125,7 +125,7 @@ impl DialectDecoder for ResponsesDecoder {
         self.show_orphans(orphans, step);
         let values = self.items.take_values();
         if !values.is_empty() {
-            step.echo(Value::Array(values));
+            step.provider_state(Value::Array(values));
         }
     }
 }
@@ -473,7 +473,7 @@ fn emit_hosted(item: &JsonRef<'_>, step: &mut StepWriter<'_>) {
         let format = item.nonempty("output_format").unwrap_or(Cow::Borrowed("png"));
         step.image(Media::new(format!("image/{format}"), data.into_owned()));
     }
-    step.hosted(HostedTool {
+    step.provider_tool(HostedTool {
         id: item.scalar("id").map(Cow::into_owned),
         name: name.into_owned(),
         input,

@@ -143,7 +143,7 @@ impl InputEncoder<'_> {
     /// One step: its items, then one output for each call.
     fn step(&mut self, step: &ClosedStep) {
         let ids: Vec<String> = step.calls.iter().map(|(call, _)| self.ids.assign(call)).collect();
-        let items = self.echo(step, &ids).unwrap_or_else(|| rebuild(step, &ids));
+        let items = self.provider_state_items(step, &ids).unwrap_or_else(|| rebuild(step, &ids));
         self.items.extend(items);
         for ((call, outcome), id) in step.calls.iter().zip(&ids) {
             let output = self.output(call, outcome);
@@ -153,7 +153,7 @@ impl InputEncoder<'_> {
 
     /// The items as the model wrote them, if this model wrote them and the calls are those of the step. Calls take id
     /// and arguments from the ledger: ids may have been missing or repeated, arguments repaired.
-    fn echo(&self, step: &ClosedStep, ids: &[String]) -> Option<Vec<Value>> {
+    fn provider_state_items(&self, step: &ClosedStep, ids: &[String]) -> Option<Vec<Value>> {
         let state = step.provider_state.as_ref()?;
         if state.dialect != Dialect::OpenaiResponses || step.model != self.request.model {
             return None;
