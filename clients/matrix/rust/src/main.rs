@@ -37,9 +37,13 @@ async fn run(cell: &str) -> Seen {
         "parallel_tools" => round_trip(cell, &["Paris", "Oslo"]).await,
         "structured" | "structured_tools" => structured(cell).await,
         "approval" => ends(&streamed(cell).await.map_err(text)?, "As you wish."),
-        "wrong_key" => refused(client("tl_nobody").chat().create(request("plain")).await.err(), "no key"),
-        "rate_limit" => refused(client(&key()).chat().create(request(cell)).await.err(), "Rate limit"),
-        "cut" => refused(streamed(cell).await.err(), "broke"),
+        "wrong_key" => {
+            refused(client("tl_nobody").chat().create(request("plain")).await.err(), "unauthenticated")
+        }
+        "rate_limit" => {
+            refused(client(&key()).chat().create(request(cell)).await.err(), "rate_limit_exceeded")
+        }
+        "cut" => refused(streamed(cell).await.err(), "upstream_lost"),
         "cancel" => cancel().await,
         _ => Err("there is no such cell".to_owned()),
     }
@@ -163,10 +167,10 @@ async fn running_turns() -> usize {
     turns["items"].as_array().unwrap().iter().filter(|turn| turn["waits_for"].is_null()).count()
 }
 
-fn refused(error: Option<OpenAIError>, words: &str) -> Seen {
+fn refused(error: Option<OpenAIError>, code: &str) -> Seen {
     match error.map(text) {
-        Some(why) if why.contains(words) => Ok(Value::Null),
-        Some(why) => Err(format!("`{words}` is not in `{why}`")),
+        Some(error) if error.contains(code) => Ok(Value::Null),
+        Some(error) => Err(format!("`{code}` is not in `{error}`")),
         None => Err("no error".to_owned()),
     }
 }
