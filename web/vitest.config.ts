@@ -1,12 +1,12 @@
 import { defineConfig } from "vitest/config";
 
-// Against what hangs, not against what is slow: a machine may be busy.
+// A limit for hanging tests, not for slow ones: the machine may be busy.
 const testTimeout = 60_000;
 
-// One run for all packages. `client/tests` is not among them: those tests run against a server, by Node's own runner.
+// One run for all packages. `client/tests` is not included: those tests run against a server, with Node's own runner.
 export default defineConfig({
   test: {
-    // By default one processor stays free for whoever edits meanwhile.
+    // By default one processor stays idle.
     maxWorkers: "100%",
     projects: [
       {

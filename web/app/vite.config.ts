@@ -6,11 +6,11 @@ import { lexerOnly } from "./build/lexer-only.ts";
 import { compressed, emptied } from "./build/output.ts";
 import { worker } from "./build/worker.ts";
 
-/** `npm run dev` shows the page against a server that runs: `throughline serve`. */
+/** `npm run dev` shows the page against a running server: `throughline serve`. */
 const SERVER = process.env.THROUGHLINE_URL ?? "http://127.0.0.1:8787";
 
 export default defineConfig({
-  // Elements are made by a package of ours: whatever a view shows, nothing in it is invisible.
+  // Elements are created by our own package, which makes invisible characters visible in every view.
   plugins: [
     react({ jsxImportSource: "@throughline/visible" }),
     tailwindcss(),
@@ -22,20 +22,20 @@ export default defineConfig({
   ],
   build: {
     outDir: "../dist",
-    // What tells git to keep the folder and nothing in it stays; the rest is emptied below.
+    // Vite keeps the output folder for the file that git tracks; the rest is deleted below.
     emptyOutDir: false,
-    // The page's policy allows no `data:` scripts or fonts, and a file of its own is cached for ever.
+    // The page's policy allows no `data:` scripts or fonts, and a separate file is cached permanently.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
     target: "es2022",
     manifest: "manifest.json",
-    // It is the same in most releases, so a browser that was here before has it.
+    // React rarely changes between releases, so returning browsers have it in their cache.
     rolldownOptions: {
       output: {
         codeSplitting: {
           groups: [
             { name: "react", test: /node_modules\/(react|react-dom|scheduler)\// },
-            // The chat needs all of it, and other views some: in one file it is smaller than in ten.
+            // The chat needs all of these icons, and other views some: one file is smaller than ten.
             {
               name: "common",
               test: /web\/(client|json|visible)\/src\/|lucide-react\/dist\/esm\/(shared\/|\w+\.)|icons\/(check|copy|square|x|chevron-right|arrow-up|arrow-down|pause|play)\.|app\/src\/(session\/context|ui\/(copy|failed|icon-button|later|media)|chat\/(clock|context|card\/(body|elapsed|icon|look|output|section|value))|tester\/address)\./,
@@ -46,7 +46,7 @@ export default defineConfig({
     },
   },
   server: {
-    // As if the page came from there: the server answers no others.
+    // With the server's own origin: it refuses others.
     proxy: { "/v1": { target: SERVER, changeOrigin: true, ws: true, headers: { origin: SERVER } } },
   },
 });

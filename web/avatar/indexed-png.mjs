@@ -1,10 +1,10 @@
-// A PNG of 256 colors, for pictures that lie in the repository.
+// A PNG encoder with 256 colors, for pictures in the repository.
 
 import { crc32, deflateSync } from "node:zlib";
 
 const COLORS = 256;
 
-/** From the pixels of a canvas, four bytes each. */
+/** Encodes RGBA pixels of a canvas, four bytes each. */
 export function indexedPng(width, height, rgba) {
   const palette = paletteOf(rgba);
   const nearest = new Map();
@@ -28,10 +28,10 @@ export function indexedPng(width, height, rgba) {
   ]);
 }
 
-/** So much of a picture has a color that is kept as it is, though another one looks much like it: a background. */
+/** Share of a picture above which a color, such as a background, is kept exactly, although a similar one exists. */
 const LARGE = 1 / 500;
 
-/** The colors of large surfaces, then those that occur most among all that differ visibly. */
+/** The colors of large surfaces, then the most frequent ones among those that differ visibly. */
 function paletteOf(rgba) {
   const exact = new Map();
   const boxes = new Map();

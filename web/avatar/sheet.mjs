@@ -1,5 +1,5 @@
-// Draws the puppet: every expression by day, some motions by night. The sheet is docs/pictures/avatar.png, or where the first
-// argument says: `npm run avatar-sheet`
+// Draws a sheet of the puppet: every expression by day, some motions by night, to docs/pictures/avatar.png or the path in the first
+// argument: `npm run avatar-sheet`
 
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -10,7 +10,7 @@ import { indexedPng } from "./indexed-png.mjs";
 
 const web = resolve(import.meta.dirname, "..");
 const target = resolve(process.argv[2] ?? join(web, "../docs/pictures/avatar.png"));
-/** Motions by the moment that says them best, on the face that goes with them. */
+/** Motions at their most expressive moment, each with a matching face. */
 const MOTIONS = [
   ["Wave", 0, "smile"],
   ["Wave", 1, "excited"],

@@ -1,5 +1,5 @@
-// The package as it is published: `npm run pack -- FOLDER` writes JavaScript, types, README and package.json there.
-// Within this repository its sources are imported as they are.
+// Builds the package for publication: `npm run pack -- FOLDER` writes JavaScript, types, README and package.json there.
+// Within this repository its sources are imported directly.
 
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -19,7 +19,7 @@ execFileSync("tsc", ["-p", "tsconfig.build.json", "--outDir", join(out, "dist")]
   stdio: "inherit",
 });
 
-// The compiler leaves the names of sources in declarations; where only declarations are, these name no file.
+// The compiler leaves names of sources in declarations; in the package they name no file.
 for (const file of readdirSync(join(out, "dist"), { recursive: true, encoding: "utf8" })) {
   if (!file.endsWith(".d.ts")) continue;
   const path = join(out, "dist", file);

@@ -1,4 +1,4 @@
-// A browser in which nobody has been here before.
+// A browser with a fresh profile.
 
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -15,15 +15,15 @@ import { visible } from "../visible/src/index.ts";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** A folder to take the page from, in place of the one in the program: a change of the page then needs no build of the server. */
+/** Folder to serve the page from, instead of the page in the program: a change of the page then needs no build of the server. */
 const PAGE = process.env.THROUGHLINE_PAGE;
 
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
-/** For what does not come at all: a machine may be busy. */
+/** Time limit for events that may never come: a machine may be busy. */
 const PATIENCE_MS = 60_000;
 
-/** How calls travel, in the order of the page's switch. */
+/** Tool-call modes, in the order of the page's switch. */
 const MODES = ["native", "text", "auto"] as const;
 type Mode = (typeof MODES)[number];
 
@@ -32,32 +32,32 @@ export interface Kind {
   colorScheme?: "light" | "dark";
   width?: number;
   height?: number;
-  /** Whether what moves moves; tests look at pictures that stand still. */
+  /** Preference for motion; by default tests reduce it. */
   motion?: "reduce" | "no-preference";
-  /** With the service worker of the program's page. What it fetches, no test can stop on its way, so others go without. */
+  /** Whether the service worker is allowed. Tests cannot intercept its requests, so most block it. */
   worker?: "allow" | "block";
 }
 
-/** What was on the screen, one after another. */
+/** Recorded states of the screen, in order. */
 export interface Seen {
-  /** All cards with their states, comma between. */
+  /** All cards with their states, separated by commas. */
   cards: string[];
-  /** Characters of the last message's text. */
+  /** Lengths of the last message's text. */
   lengths: number[];
 }
 
-/** One for all: to start it takes longer than most tests. */
+/** Shared by all tests of a file: starting it takes longer than most tests. */
 let running: Promise<Browser> | undefined;
 let hasScreenReader = false;
-/** Chromium without windows, where it is installed: it does the same work with two thirds of the processor. */
+/** Chromium's headless shell, if installed: it needs a third less processor time. */
 let executablePath = process.env.CHROMIUM_HEADLESS_SHELL ?? CHROMIUM;
 
-/** The browser of this file of tests has a screen reader: without one, it makes no tree of what nobody sees. */
+/** Enables the accessibility tree for this file of tests. */
 export function withScreenReader(): void {
   hasScreenReader = true;
 }
 
-/** The browser of this file of tests is a whole one: with notifications, and a process of its own for each frame that is not trusted. */
+/** Uses full Chromium for this file of tests: with notifications, and a process for each untrusted frame. */
 export function withWholeBrowser(): void {
   executablePath = CHROMIUM;
 }
@@ -80,19 +80,19 @@ async function browser(): Promise<Browser> {
   return await running;
 }
 
-/** Whoever comes next finds a new one. */
+/** The next test starts a new one. */
 export async function closeBrowser(): Promise<void> {
   const one = running;
   running = undefined;
   await (await one)?.close();
 }
 
-/** A visitor, who shares nothing with others: one page, and everything that it complained of. */
+/** A user with a browser context of their own: one page, and its errors. */
 export class Visitor {
   readonly page: Page;
-  /** Errors of scripts and of the page's policy. */
+  /** Errors of scripts and violations of the page's policy. */
   readonly complaints: string[] = [];
-  /** Hosts that anything was asked of. */
+  /** Hosts of all requests. */
   readonly hosts = new Set<string>();
   readonly #context: BrowserContext;
 
@@ -120,7 +120,7 @@ export class Visitor {
     // For each of its tabs.
     context.setDefaultTimeout(PATIENCE_MS);
     const permissions = ["clipboard-read", "clipboard-write"];
-    // A page out of a folder has no address, so Chromium takes it for one of the Internet that reaches for this machine.
+    // A page from a folder has no IP address, so Chromium treats it as a public one that accesses a local server.
     if (PAGE !== undefined) permissions.push("local-network-access");
     await context.grantPermissions(permissions);
     if (PAGE !== undefined && kind.worker !== "allow")
@@ -128,10 +128,10 @@ export class Visitor {
     return new Visitor(context, await context.newPage());
   }
 
-  /** Goes to a path of the page, as if for the first time but with a key. */
+  /** Opens a path of the page with a key, as if for the first time. */
   async enter(url: string, key: string, path = "/", size = { width: 1280, height: 860 }): Promise<void> {
     await this.page.setViewportSize(size);
-    // Where nothing of before is left: a hash alone would load nothing anew.
+    // From an empty page: a new hash alone would not reload.
     await this.page.goto("about:blank");
     await this.page.goto(`${url}/#token=${key}`);
     await this.page.locator("textarea").first().waitFor();
@@ -140,7 +140,7 @@ export class Visitor {
     await this.page.goto(url + path);
   }
 
-  /** By day or by night, where the page goes by the system. */
+  /** Sets the theme of the system. */
   async inTheme(theme: "light" | "dark"): Promise<void> {
     await this.page.emulateMedia({ colorScheme: theme });
     await this.page.locator(`html[data-theme=${theme}]`).waitFor();
@@ -151,21 +151,21 @@ export class Visitor {
     return await this.#context.newPage();
   }
 
-  /** Types into the field of the chat, and presses Enter. */
+  /** Types into the composer and presses Enter. */
   async type(text: string): Promise<void> {
     const field = this.page.locator("form:has(.composer-row) textarea");
     await field.fill(text);
     await field.press("Enter");
   }
 
-  /** Says something in the chat, and sees that it stands there, and with it the message that answers it. */
+  /** Sends a message, and waits until it and its answer are shown. */
   async say(text: string): Promise<void> {
     await this.type(text);
     const said = new RegExp(`^${visible(text).replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`);
     await this.page.locator(".user-bubble").last().filter({ hasText: said }).waitFor();
   }
 
-  /** The dialog with models and the ways calls travel. */
+  /** Opens the picker of models and modes. */
   async openPicker(): Promise<Locator> {
     await this.page.locator(".picker-button").click();
     const picker = this.page.locator("dialog.picker");
@@ -178,16 +178,16 @@ export class Visitor {
     await this.page.locator("dialog.picker").waitFor({ state: "detached" });
   }
 
-  /** The dialog in which a model is connected. */
+  /** Opens the dialog that connects models. */
   async openModels(): Promise<void> {
     await (await this.openPicker()).locator("footer button").click();
     await this.page.locator("dialog.models").waitFor();
   }
 
-  /** How calls travel from now on. */
+  /** Chooses the tool-call mode. */
   async chooseMode(mode: Mode): Promise<void> {
     const picker = await this.openPicker();
-    // The field itself is for screen readers alone, and its words are those of the language.
+    // The input itself is visually hidden, and its label depends on the language.
     await picker.locator("fieldset.segments label").nth(MODES.indexOf(mode)).click();
     await this.closePicker();
   }
@@ -199,7 +199,7 @@ export class Visitor {
     return isChosen;
   }
 
-  /** Remembers from now on what the thread looks like: each change of the cards, each length of the text. */
+  /** Records the thread from now on: each change of the cards, and each length of the text. */
   async watch(): Promise<void> {
     await this.page.evaluate(() => {
       const seen: Seen = { cards: [], lengths: [] };
@@ -236,12 +236,12 @@ export class Visitor {
     return await this.page.evaluate(() => (window as unknown as { seen: Seen }).seen);
   }
 
-  /** Waits until the turn that runs has ended. */
+  /** Waits until the running turn has ended. */
   async settled(): Promise<void> {
     await this.page.locator("article[aria-busy=true]").waitFor({ state: "detached" });
   }
 
-  /** The cards, each by its tool, its state and whether it is open. */
+  /** The cards, each with its tool, its state and whether it is open. */
   async cards(): Promise<string[]> {
     return await this.page
       .locator(".card")
@@ -252,15 +252,15 @@ export class Visitor {
       );
   }
 
-  /** What breaks the rules of accessibility, in a line each. */
+  /** Violations of accessibility rules, one per line. */
   async violations(): Promise<string[]> {
-    // The page's policy lets no script in; the debugger's own context is not the page's.
+    // The page's policy allows no injected script, but the debugger's own context does.
     const found: unknown = await this.page.evaluate(`(async () => {
       ${AXE}
-      // What is still fading in has not its colors yet; what never ends has them.
+      // Colors are not final during a transition; endless animations are skipped.
       const ends = (animation) => animation.effect?.getComputedTiming().endTime !== Infinity;
       await Promise.allSettled(document.getAnimations().filter(ends).map((animation) => animation.finished));
-      // All of its rules, those that it leaves out by default as well; a contrast of 7 to 1 is not what this page promises.
+      // All rules of axe, including those that are off by default, except for the contrast of 7 to 1.
       const values = axe.getRules().map(({ ruleId }) => ruleId).filter((rule) => rule !== "color-contrast-enhanced");
       const { violations } = await axe.run(document, { runOnly: { type: "rule", values } });
       return violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ": " + node.html.slice(0, 160) + " " + (node.failureSummary ?? "")));
@@ -268,7 +268,7 @@ export class Visitor {
     return Array.isArray(found) ? found.map(String) : [String(found)];
   }
 
-  /** A picture for people to look at, where `THROUGHLINE_PICTURES` names a folder. */
+  /** Takes a screenshot if `THROUGHLINE_PICTURES` names a folder. */
   async picture(name: string): Promise<void> {
     const folder = process.env.THROUGHLINE_PICTURES;
     if (folder !== undefined) await this.page.screenshot({ path: join(folder, `${name}.png`) });
@@ -279,17 +279,17 @@ export class Visitor {
   }
 }
 
-/** Documents for untrusted content come from the program, with the policy that it gives them. */
+/** Frames for untrusted content come from the server, with its policy. */
 function isOfThePage({ hostname, pathname }: URL): boolean {
   return hostname === "127.0.0.1" && !/^\/(v1|docs|home|frames|approve)\b/.test(pathname);
 }
 
-/** With the headers of the server: its policy holds for these files, too. */
+/** Serves a file with the headers of the server, including its policy. */
 async function fromFolder(route: Route, folder: string): Promise<void> {
   const { pathname } = new URL(route.request().url());
   const isFile = /\.\w+$/.test(pathname);
   if (isFile) return await route.fulfill({ path: join(folder, pathname) });
-  // A program without a page says at `/` how one gets it, under a policy of its own; where nothing is, the page's policy holds.
+  // A program without a page shows build instructions at `/`, under another policy; missing files get the page's policy.
   const response = await route.fetch({ url: new URL("/no-such-view", route.request().url()).href });
   const page = { status: 200, contentType: "text/html", path: join(folder, "index.html") };
   await route.fulfill({ response, ...page });

@@ -1,4 +1,4 @@
-// What a model or a tool of a test waits for: it goes on when the test says so, however fast or slow the machine is.
+// A gate that a model or a tool of a test waits for, so that tests do not depend on the speed of the machine.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -6,7 +6,7 @@ import { join } from "node:path";
 
 export class Gate {
   readonly #folder = mkdtempSync(join(tmpdir(), "throughline-gate-"));
-  /** It is there as long as the gate is open. */
+  /** Exists while the gate is open. */
   readonly #file = join(this.#folder, "open");
 
   constructor() {
@@ -21,12 +21,12 @@ export class Gate {
     rmSync(this.#file, { force: true });
   }
 
-  /** A move of a model that waits. */
+  /** A move of the mock model that waits for the gate. */
   get move(): object {
     return { wait_for: this.#file };
   }
 
-  /** A command that waits, and then prints this. */
+  /** A command that waits for the gate, then prints this. */
   command(printed: string): string[] {
     return ["sh", "-c", `until [ -e ${this.#file} ]; do sleep 0.05; done; echo ${printed}`];
   }

@@ -1,4 +1,4 @@
-// A server for a file of tests, and its visitors, who must have nothing to complain of.
+// Server fixture for a file of tests, with users whose browsers must log no errors.
 
 import { afterAll, afterEach, beforeAll, expect } from "vitest";
 import { closeBrowser, type Kind, Visitor } from "./browser.ts";
@@ -9,7 +9,7 @@ export class House {
   readonly #servers: Server[] = [];
   #server: Server | undefined;
 
-  /** For the tests of the file that asks; without `start`, each of them has a server of its own. */
+  /** Registers the hooks of the calling file; without `start`, each test starts a server of its own. */
   static of(start?: () => Promise<Server>): House {
     const house = new House();
     beforeAll(async () => {
@@ -35,14 +35,14 @@ export class House {
     return server;
   }
 
-  /** Somebody without a key, who has not gone anywhere yet. */
+  /** A user without a key, at no page yet. */
   async stranger(kind: Kind = {}): Promise<Visitor> {
     const somebody = await Visitor.come(kind);
     this.#visitors.push(somebody);
     return somebody;
   }
 
-  /** Somebody who has a key already. */
+  /** A user with a key. */
   async visitor(kind: Kind = {}, server = this.server, path = "/"): Promise<Visitor> {
     const somebody = await this.stranger(kind);
     await somebody.page.goto(`${server.url}${path}#token=${await server.key()}`);

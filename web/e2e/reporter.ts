@@ -1,9 +1,9 @@
-// Writes a line for each test that has ended, which `cargo xtask test` counts (xtask/src/test/report.rs).
+// Writes a line for each finished test, which `cargo xtask test` counts (xtask/src/test/report.rs).
 
 import type { TestError } from "vitest";
 import type { Reporter, TestCase } from "vitest/node";
 
-// Of a failure's message and stack.
+// Limit of a failure's message and stack.
 const OUTPUT_LINES_MAX = 60;
 
 export default class LineReporter implements Reporter {
@@ -15,9 +15,9 @@ export default class LineReporter implements Reporter {
     const lines = (errors ?? []).flatMap(outputOf).slice(0, OUTPUT_LINES_MAX);
     const why = outcome === "failed" && lines[0] !== undefined ? `: ${lines[0]}` : "";
     const timed = state === "skipped" ? outcome : `${outcome} in ${Math.round(duration)} ms`;
-    // Of a flaky test it stays in the log, for whoever looks for the cause.
+    // The output of a flaky test stays in the log.
     const head = outcome === "flaky" ? "attempt 1" : "output";
-    // On lines of their own, whatever stands in the one before.
+    // On separate lines, even after an unfinished one.
     const all = [`e2e ${timed}: ${name}${why}`, ...lines.map((line) => `e2e ${head}: ${line}`)];
     process.stdout.write(`${all.join("\n")}\n`);
   }

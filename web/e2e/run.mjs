@@ -1,4 +1,4 @@
-// Runs a file of this folder that is TypeScript, which Node 20 does not read by itself: `node run.mjs bench/main.ts --quick`
+// Runs a TypeScript file of this folder, which Node 20 cannot do by itself: `node run.mjs bench/main.ts --quick`
 
 import { resolve } from "node:path";
 import { runnerImport } from "vite";

@@ -1,4 +1,4 @@
-// `throughline serve` in a folder of its own, with the demo model or one whose replies a test writes.
+// `throughline serve` in a temporary folder, with the demo model or one with scripted replies.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -7,10 +7,10 @@ import { join } from "node:path";
 import { Throughline } from "../client/src/index.ts";
 
 const PROGRAM = process.env.THROUGHLINE_BIN;
-/** Where nothing listens. */
+/** An address without a server. */
 const NOWHERE = "http://127.0.0.1:9/v1";
 
-/** What the model says to what: a rule of `throughline mock`, see docs/mock.md. */
+/** A rule of the scripted model, see docs/mock.md. */
 export interface Rule {
   when?: Record<string, unknown>;
   times?: number;
@@ -25,19 +25,19 @@ export class Server {
   #model = ["--model", "demo", "--demo-tools"];
   #port = 0;
   #key: Promise<string> | undefined;
-  /** What the server finds in its environment besides: whatever else runs on this machine is none of a test's. */
+  /** Environment of the server, without the provider keys of this machine. */
   readonly #variables: Record<string, string> = Object.fromEntries(
     ["OLLAMA", "LMSTUDIO", "LLAMA_CPP", "VLLM", "GCLI2API"].map((name) => [
       `THROUGHLINE_BASE_URL_${name}`,
       NOWHERE,
     ]),
   );
-  /** Where the model is whose replies and key a script writes. */
+  /** Address of the upstream whose replies and keys are scripted. */
   upstream = "";
-  /** What it printed last: a link that signs one browser in. */
+  /** The last printed sign-in link. */
   link = "";
 
-  /** `script`: what the model says, as `throughline mock` takes it. */
+  /** `script`: scenario of `throughline mock`. */
   static async start(script?: string): Promise<Server> {
     const server = new Server();
     if (script !== undefined) await server.#mocked(script);
@@ -45,7 +45,7 @@ export class Server {
     return server;
   }
 
-  /** With the demo model; `DeepSeek` is a model whose replies and key this script writes, and LM Studio runs here. */
+  /** With the demo model; `DeepSeek` is scripted, including its key, and LM Studio runs locally. */
   static async startConnectable(script: string): Promise<Server> {
     const server = new Server();
     const [base, local] = [await server.#mock(script), await server.#mock()];
@@ -59,7 +59,7 @@ export class Server {
     return server;
   }
 
-  /** With a model that goes by these rules; `tools`: sections of `throughline.toml` besides. */
+  /** With a model that follows these rules; `tools`: further sections of `throughline.toml`. */
   static async scripted(rules: readonly Rule[], tools = ""): Promise<Server> {
     const server = new Server();
     const url = await server.#mock(JSON.stringify({ rules: rules.map(written) }));
@@ -76,7 +76,7 @@ tool_call = { enabled = true }
     return server;
   }
 
-  /** With two upstreams, `one` and `two`, each with rules of its own; `agents`: the rest of `throughline.toml`. */
+  /** With two upstreams, `one` and `two`, each with its own rules; `agents`: the rest of `throughline.toml`. */
   static async withUpstreams(one: readonly Rule[], two: readonly Rule[], agents: string): Promise<Server> {
     const server = new Server();
     const sections: string[] = [];
@@ -89,7 +89,7 @@ tool_call = { enabled = true }
     return server;
   }
 
-  /** As `throughline.toml` says. */
+  /** With this `throughline.toml`. */
   static async configured(configuration: string): Promise<Server> {
     const server = new Server();
     server.#configure(configuration);
@@ -101,7 +101,7 @@ tool_call = { enabled = true }
     return `http://127.0.0.1:${this.#port}`;
   }
 
-  /** Starts it; again on the same port. */
+  /** Starts the server; a restart uses the same port. */
   async start(): Promise<void> {
     const words = ["serve", "--listen", `127.0.0.1:${this.#port}`, ...this.#model];
     const started = await this.#spawn(words, /http:\S+#sign-in=\S+(?=[\s\S]*\/docs\n)/);
@@ -116,7 +116,7 @@ tool_call = { enabled = true }
     this.#model = ["--config", file];
   }
 
-  /** A key for everything: what the printed link is good for, once. */
+  /** A key with all scopes, from the printed link, which works once. */
   async key(): Promise<string> {
     const ticket = this.link.split("#sign-in=")[1] ?? "";
     const stranger = new Throughline({ baseUrl: this.url });
@@ -124,12 +124,12 @@ tool_call = { enabled = true }
     return await this.#key;
   }
 
-  /** Whoever has that key, without a browser. */
+  /** A client with that key, without a browser. */
   async client(): Promise<Throughline> {
     return new Throughline({ baseUrl: this.url, key: await this.key() });
   }
 
-  /** A model that this script writes, or the demo model; where it is. */
+  /** Starts a scripted model, or the demo model; returns its address. */
   async #mock(script?: string, name = "script"): Promise<string> {
     const file = join(this.#folder, `${name}.toml`);
     if (script !== undefined) writeFileSync(file, script);
@@ -144,7 +144,7 @@ tool_call = { enabled = true }
     this.#model = ["--base-url", found, "--api", "openai-chat", "--model", "mock", "--demo-tools"];
   }
 
-  /** A program of ours, and what it says that was waited for. */
+  /** Starts a program and waits for a pattern in its output. */
   async #spawn(words: string[], awaited: RegExp): Promise<{ child: ChildProcess; found: string }> {
     if (PROGRAM === undefined)
       throw new Error("THROUGHLINE_BIN names no program: cargo xtask test --only page");
@@ -170,12 +170,12 @@ tool_call = { enabled = true }
     return { child, found };
   }
 
-  /** As a crash would. */
+  /** Kills the process, like a crash. */
   async kill(): Promise<void> {
     await killed(this.#child);
   }
 
-  /** Ends it, and forgets what it kept. */
+  /** Stops the server and deletes its data. */
   async stop(): Promise<void> {
     await killed(this.#child);
     for (const mock of this.#mocks) await killed(mock);
@@ -183,7 +183,7 @@ tool_call = { enabled = true }
   }
 }
 
-/** As a scenario has it. */
+/** The rule in the format of a scenario. */
 function written({ does, ...conditions }: Rule): Record<string, unknown> {
   // biome-ignore lint/suspicious/noThenProperty: the scenario's own word
   return Object.fromEntries([...Object.entries(conditions), ["then", does]]);

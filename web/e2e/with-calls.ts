@@ -1,4 +1,4 @@
-// A server where tools were called before anybody comes.
+// A server on which tools were called before the tests.
 
 import { Server } from "./server.ts";
 

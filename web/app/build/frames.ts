@@ -8,8 +8,8 @@ const NAMES = ["preview.html", "diagram.html"];
 const MERMAID = createRequire(import.meta.url).resolve("@mermaid-js/tiny/dist/mermaid.tiny.js");
 
 /**
- * Documents for untrusted content, under `/frames/`. Each is whole in itself: its origin is its own, so it may fetch nothing, not
- * even a script of this server.
+ * Documents for untrusted content, under `/frames/`. Each is self-contained: its origin is opaque, so it may load nothing, not even
+ * a script of this server.
  */
 export function frames(): Plugin {
   return {
@@ -33,7 +33,7 @@ export function frames(): Plugin {
 async function whole(name: string): Promise<string> {
   const text = await readFile(join(FOLDER, name), "utf8");
   if (!text.includes('<script src="mermaid">')) return text;
-  // Within a document it ends at no tag but its own.
+  // An inline script ends at its own closing tag only.
   const script = (await readFile(MERMAID, "utf8")).replace(/<(?=\/script|!--)/gi, "\\x3c");
   return text.replace('<script src="mermaid"></script>', () => `<script>${script}</script>`);
 }

@@ -3,8 +3,8 @@ import type { Plugin } from "vite";
 const MARKED = /node_modules\/marked\/lib\/marked\.esm\.js$/;
 
 /**
- * Leaves of marked what reads Markdown. What would write HTML is a fifth of it and never used here, but its one shared instance keeps
- * it all alive for a bundler.
+ * Keeps only marked's lexer. Its HTML renderer is a fifth of it and unused here, but the one shared instance keeps it alive for
+ * a bundler.
  */
 export function lexerOnly(): Plugin {
   return {
@@ -22,7 +22,7 @@ export function lexerOnly(): Plugin {
       const [lexer, tokenizer] = [local("Lexer"), local("Tokenizer")];
       if (end === -1 || code.indexOf(`${lexer}=class`) > end)
         this.error("marked has another order now: see build/lexer-only.ts");
-      // Nor is the Markdown of 2004 with its rules of its own.
+      // Nor is the Markdown of 2004 (`pedantic`) needed.
       const reader = code
         .slice(0, end)
         .replaceAll("this.options.pedantic", "false")

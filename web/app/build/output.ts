@@ -4,7 +4,7 @@ import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import type { Plugin } from "vite";
 
-/** Takes away what the build before has left, but for the file that keeps the folder in the repository. */
+/** Deletes the previous build, except for the file that keeps the folder in the repository. */
 export function emptied(): Plugin {
   let folder = "";
   return {
@@ -22,10 +22,10 @@ export function emptied(): Plugin {
   };
 }
 
-/** What grows when it is compressed, or never goes over the wire, is left as it is. */
+/** Other files grow when compressed, or are never sent. */
 const COMPRESSED = new Set([".js", ".css", ".html", ".svg", ".json", ".webmanifest"]);
 
-/** Writes `.br` and `.gz` beside every file that is served, so that the server compresses nothing. */
+/** Writes `.br` and `.gz` next to every served file, so that the server compresses nothing. */
 export function compressed(): Plugin {
   return {
     name: "throughline-compressed",

@@ -4,17 +4,17 @@ import { join } from "node:path";
 import { type Plugin, transformWithOxc } from "vite";
 
 const SOURCE = join(import.meta.dirname, "../worker/worker.ts");
-/** Fetched when they are needed: most people never see a formula. */
+/** Files that are loaded on demand: most users never see a formula. */
 const WHEN_NEEDED = /^assets\/(mathml|stix)/;
 
-/** The service worker, `/sw.js`, with the names of the files that it caches. */
+/** Builds the service worker, `/sw.js`, with the names of the files that it caches. */
 export function worker(): Plugin {
   return {
     name: "throughline-worker",
     apply: "build",
     enforce: "post",
     generateBundle: {
-      // Style sheets are there after all others.
+      // Style sheets are known last.
       order: "post",
       async handler(_, bundle) {
         const names = Object.keys(bundle).filter((name) => name.startsWith("assets/"));
@@ -23,7 +23,7 @@ export function worker(): Plugin {
         const { code } = await transformWithOxc(source, SOURCE);
         const hash = createHash("sha256").update(files.join("\n")).update(code).digest("hex");
         const values = `const FILES=${JSON.stringify(files.map((name) => `/${name}`))},RELEASE="${hash.slice(0, 12)}";`;
-        // Nothing is exported by a worker that is no module.
+        // A classic worker has no exports.
         const script = `(()=>{${values}\n${code.replace(/^export \{\};?\s*$/m, "")}})();\n`;
         this.emitFile({ type: "asset", fileName: "sw.js", source: script });
       },

@@ -9,12 +9,12 @@ import { later } from "./ui/later.tsx";
 import "./styles/main.css";
 
 applyPreferences(document.documentElement);
-/** Whoever follows a link to a conversation needs no key, and is nobody here. */
+/** Shared conversations are shown without a key. */
 const isShared = location.pathname.startsWith("/s/");
 const Shared = later(() => import("./shared/view.tsx"), "view");
 const session = new Session();
 if (!isShared) void session.enter();
-// Nobody sees the page in one language first and then in another.
+// Renders after the language is loaded, so that it does not change on the screen.
 void fetchWords(language.get()).then(() => {
   const root = document.getElementById("root");
   if (!root) return;

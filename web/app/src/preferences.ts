@@ -1,7 +1,7 @@
-// What this browser remembers of its user. Framework-free; whoever wants to know of changes subscribes.
+// Preferences stored in this browser. Framework-free, with subscriptions.
 
 export type Theme = "light" | "dark" | "system";
-/** Each by its own name. A further one has a row here, one in `i18n/words.ts`, and its file. */
+/** Languages by their own names. A new one needs a row here, one in `i18n/words.ts`, and its file. */
 export const LANGUAGES = { en: "English", "zh-CN": "简体中文" } as const;
 export type Language = keyof typeof LANGUAGES;
 
@@ -10,7 +10,7 @@ export const LANGUAGE_KEY = "throughline.language";
 
 type Listener = () => void;
 
-/** A value that is kept in the browser, where the browser lets us. */
+/** A value stored in the browser, if the browser allows it. */
 export class Preference<T extends string> {
   readonly #key: string;
   readonly #read: (stored: string | null) => T;
@@ -32,12 +32,12 @@ export class Preference<T extends string> {
     try {
       localStorage.setItem(this.#key, value);
     } catch {
-      // A browser that keeps nothing still shows what was chosen.
+      // Without storage the value is kept for this page.
     }
     this.#take(this.#read(value));
   };
 
-  /** Takes what a form control says; what is no choice becomes the default. */
+  /** Sets the value of a form control; an invalid one becomes the default. */
   readonly choose = (value: string): void => this.set(this.#read(value));
 
   readonly subscribe = (listener: Listener): (() => void) => {
@@ -66,7 +66,7 @@ export const theme = new Preference<Theme>(THEME_KEY, (value) =>
 
 const primary = (tag: string): string | undefined => tag.toLowerCase().split("-")[0];
 
-/** The language of the page that is nearest: `zh-TW` is read in `zh-CN`, what there is none for in English. */
+/** The nearest language of the page: `zh-TW` gets `zh-CN`, an unsupported one English. */
 export function languageFor(tag: string): Language {
   const all = Object.keys(LANGUAGES) as Language[];
   return all.find((one) => one === tag) ?? all.find((one) => primary(one) === primary(tag)) ?? "en";
@@ -76,46 +76,46 @@ export const language = new Preference<Language>(LANGUAGE_KEY, (value) =>
   languageFor(value ?? globalThis.navigator?.language ?? "en"),
 );
 
-/** What a screen reader is told of a message that streams. */
+/** Announcements of a streaming message for screen readers. */
 export type Announce = "sentences" | "end" | "off";
 
 export const announcements = new Preference<Announce>("throughline.announce", (value) =>
   value === "end" || value === "off" ? value : "sentences",
 );
 
-/** Whether the avatar takes part in this browser. */
+/** Whether the avatar is enabled in this browser. */
 export type AvatarShown = "shown" | "hidden";
 
 export const avatarShown = new Preference<AvatarShown>("throughline.avatar", (value) =>
   value === "hidden" ? value : "shown",
 );
 
-/** Where its bubble was moved to on a narrow screen: `x y`, each from 0 (left, top) to 1; empty: over the composer. */
+/** Position of the avatar's bubble on a narrow screen: `x y`, each from 0 (left, top) to 1; empty: over the composer. */
 export const bubblePlace = new Preference<string>("throughline.bubble", (value) =>
   value !== null && /^(?:0(?:\.\d+)?|1(?:\.0+)?) (?:0(?:\.\d+)?|1(?:\.0+)?)$/.test(value) ? value : "",
 );
 
-/** Whether conversations are listed beside the chat, where there is room. */
+/** Whether the list of conversations is shown next to the chat, if there is room. */
 export type ConversationsShown = "shown" | "hidden";
 
 export const conversationsShown = new Preference<ConversationsShown>("throughline.conversations", (value) =>
   value === "hidden" ? value : "shown",
 );
 
-/** Whether this browser tells of turns that end or ask while nobody looks. */
+/** Whether this browser shows notifications of ended turns and open approvals. */
 export type NoticesWanted = "on" | "off";
 
 export const noticesWanted = new Preference<NoticesWanted>("throughline.notices", (value) =>
   value === "on" ? value : "off",
 );
 
-/** The agent that answers in this browser; empty: the one that the server names. */
+/** Agent of this browser; empty: the server's default. */
 export const answering = new Preference<string>("throughline.agent", (value) => value ?? "");
 
-/** Frames that this browser has drawn late while answers came, and how long it was watched for them: `12/34500`, in ms. */
+/** Late frames of this browser while answers streamed, and the watched time in ms: `12/34500`. */
 export const frames = new Preference<string>("throughline.frames", (value) => value ?? "0/0");
 
-/** Keeps the document as the choices say; `first-paint.js` did so before the first paint. */
+/** Applies the preferences to the document; `first-paint.js` does so before the first paint. */
 export function applyPreferences(root: HTMLElement): void {
   const dark = matchMedia("(prefers-color-scheme: dark)");
   const apply = (): void => {

@@ -31,7 +31,7 @@ const FIELDS: readonly AgentField[] = [
   },
 ];
 
-/** As the server says them: every field with its default. */
+/** Settings as the server sends them: every field with its default. */
 function settings(more: Partial<AgentSettings> = {}): AgentSettings {
   return {
     model: "mine/m",
@@ -62,7 +62,7 @@ function settings(more: Partial<AgentSettings> = {}): AgentSettings {
   };
 }
 
-/** Settings after this was typed. */
+/** Settings after this input. */
 function typed(path: string, value: string | boolean, before = settings()): AgentSettings {
   const draft = draftOf(FIELDS, before);
   return settingsOf(FIELDS, before, { ...draft, fields: { ...draft.fields, [path]: value } });
@@ -82,7 +82,7 @@ describe("settings and what is typed of them", () => {
       fc.property(given, (given) => {
         const before = settings(given as Partial<AgentSettings>);
         expect(isChanged(FIELDS, before, draftOf(FIELDS, before))).toBe(false);
-        // Of a later release, and kept as it is.
+        // Kept although of a later release.
         expect(settingsOf(FIELDS, before, draftOf(FIELDS, before)).limits).toEqual(given.limits);
       }),
     );
@@ -216,7 +216,7 @@ describe("rules as they are typed", () => {
   });
 });
 
-/** A server with an agent of the file and one of the user's own; it previews once it may. */
+/** A server with a configured and a custom agent; previews wait for `mayPreview`. */
 function server(mayPreview = Promise.resolve()) {
   const agents = new Map([["mine", { settings: settings({ prompt: "Be brief." }), version: 1 }]]);
   const asked: { what: string; body: { settings: AgentSettings; version?: number; name?: string } }[] = [];
@@ -315,7 +315,7 @@ function open(name: string, client: Throughline): void {
   );
 }
 
-/** The view at an agent. */
+/** The view of an agent. */
 async function at(name: string, { client }: { client: Throughline }) {
   open(name, client);
   await screen.findByRole("heading", { name, level: 2 });
@@ -324,7 +324,7 @@ async function at(name: string, { client }: { client: Throughline }) {
 describe("the view", () => {
   beforeEach(() => {
     language.set("en");
-    // jsdom draws no dialogs.
+    // jsdom has no dialogs.
     HTMLDialogElement.prototype.showModal = function () {
       this.open = true;
     };
@@ -400,7 +400,7 @@ describe("the view", () => {
     await userEvent.click(await screen.findByRole("button", { name: "Overwrite with mine" }));
     await screen.findByText(/Applies to new turns/);
     expect(there.agents.get("mine")).toMatchObject({ version: 4, settings: { prompt: "Theirs.?" } });
-    // Taken away meanwhile: it is made again.
+    // Deleted by another user: it is created again.
     there.agents.clear();
     await userEvent.type(prompt(), "!");
     await userEvent.click(screen.getByRole("button", { name: /^Save/ }));
@@ -477,7 +477,7 @@ describe("the view", () => {
     await at("mine", there);
     screen.getByRole("button", { name: "Move down: Rule 1" }).focus();
     await userEvent.keyboard("{Enter}");
-    // It is at the end: what is left is to move it up.
+    // At the end only moving up is left.
     expect(screen.getByRole("button", { name: "Move up: Rule 2" })).toHaveFocus();
     await userEvent.click(screen.getByRole("button", { name: /^Save/ }));
     await screen.findByText(/Applies to new turns/);

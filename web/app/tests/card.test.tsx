@@ -15,7 +15,7 @@ import { ClientProvider } from "../src/session/context.tsx";
 const asked: { path: string; body: unknown }[] = [];
 const attention = new Attention();
 
-/** A card of a turn whose server takes everything, or answers so. */
+/** A card of a turn whose server accepts everything, or answers as given. */
 function show(call: Partial<CallBlock>, answer = (): Response => Response.json({ status: "resolved" })) {
   const client = new Throughline({
     baseUrl: "http://server",
@@ -129,7 +129,7 @@ test.each([
   const question = await screen.findByRole("group", { name: /wants to run demo.calendar/ });
   expect(within(question).queryByText(/never ask again/)).toBeNull();
   await userEvent.click(within(question).getByRole("button", { name: "More ways to approve" }));
-  // What will never be asked again is named.
+  // Lasting choices name what they cover.
   expect(within(question).getByText(/demo.calendar changes data and will never ask again/)).toBeVisible();
   if (onlyThese) {
     await userEvent.click(within(question).getByRole("checkbox", { name: "Only these arguments" }));
@@ -172,7 +172,7 @@ test("a denial tells its reason", async () => {
 test("arguments are edited before they run, and nonsense is not sent", async () => {
   show(QUESTION);
   await userEvent.click(await screen.findByRole("button", { name: "Edit arguments" }));
-  // The tool cannot be asked for its form here, so it is JSON.
+  // The form of the tool cannot be loaded here, so the arguments are edited as JSON.
   const field = await screen.findByRole("textbox", { name: "Arguments" });
   asked.length = 0;
   await userEvent.clear(field);

@@ -29,7 +29,7 @@ describe("what differs", () => {
     [{ list: [1, 2] }, { list: [1, 3] }, ["changed list [1,2] [1,3]"]],
     [{ a: {} }, { a: "x" }, ['changed a {} "x"']],
     [undefined, { a: 1 }, ['changed  undefined {"a":1}']],
-    // What every object has is no argument.
+    // Inherited members are not arguments.
     [{}, { constructor: 1 }, ["added constructor undefined 1"]],
   ])("from %o to %o", (before, now, expected) => {
     expect(told(before, now)).toEqual(expected);

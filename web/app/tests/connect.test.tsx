@@ -1,4 +1,4 @@
-// The dialog of models without a server: what is near stands first, a key is sent once and kept nowhere, an address is one's own.
+// The dialog of models without a server: order of upstreams, keys that are sent once and never stored, custom addresses.
 
 import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
@@ -64,7 +64,7 @@ interface Sent extends Partial<Where> {
   agent?: string;
 }
 
-/** The dialog before a server with these rows that answers like this, and what was sent to be connected. */
+/** The dialog with these upstreams and responses, and the requests to connect. */
 function open(known: readonly object[], answer: (sent: Sent, name: string) => Response | undefined) {
   const sent: (Sent & { to: string })[] = [];
   const client = new Throughline({
@@ -102,7 +102,7 @@ test("a wrong key is told at its field; the right one leads to the models, and i
   expect((await screen.findByRole("alert")).textContent).toContain("HTTP 401");
   await user.clear(field);
   await user.type(field, "right{Enter}");
-  // What is known of a model stands beside its name, and nothing where nothing is.
+  // Known properties of a model are next to its name.
   await screen.findByRole("button", { name: /known\s*1\.05M context · images · tools/ });
   await user.click(await screen.findByRole("button", { name: "m/one" }));
   await waitFor(() => expect(answering.get()).toBe("one"));

@@ -62,7 +62,7 @@ test("conversations stand in days of the calendar, then in months, behind the pi
   expect(rowsOf([], now)).toEqual([]);
 });
 
-/** A server that knows these answers; what was asked of it. */
+/** A server with these responses, and the requests it got. */
 function client(answers: (operation: string, query: Record<string, unknown>) => unknown) {
   const asked: string[] = [];
   const call = async (operation: string, options?: { query?: Record<string, unknown> }) => {

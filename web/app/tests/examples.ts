@@ -1,4 +1,4 @@
-// What GitHub adds to CommonMark, and what models write: a text and the HTML that reads the same.
+// Extensions of GitHub and of models: a text and HTML with the same visible text.
 
 export const OWN_EXAMPLES: readonly (readonly [string, string])[] = [
   ["| a | b |\n| - | - |\n| c | d |", "<table><tr><th>a<th>b<tr><td>c<td>d</table>"],

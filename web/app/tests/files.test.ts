@@ -1,4 +1,4 @@
-// Files that go along with a message.
+// Attachments of a message.
 
 import { Throughline } from "@throughline/client";
 import fc from "fast-check";
@@ -74,7 +74,7 @@ test("a picture gets no side that models do not look at, and keeps its shape", (
 });
 
 describe("in the composer", () => {
-  /** A server that answers these paths with these bodies. */
+  /** A server with these responses by path. */
   const attachments = (answers: Record<string, unknown> = {}) => {
     const asked: string[] = [];
     const answer = async (input: RequestInfo | URL, init?: RequestInit) => {
@@ -115,7 +115,7 @@ describe("in the composer", () => {
         .refused.map(({ name, why }) => `${name} ${why}`)
         .sort(),
     ).toEqual(["a.docx binary", "empty.txt empty", "film.bin binary", "long.txt too_long"]);
-    // What comes next lets the old reasons go.
+    // The next files clear the old errors.
     await of.add([new File(["x"], "x.txt")]);
     expect(refused(of)).toEqual([]);
     expect(of.take()).toHaveLength(4);

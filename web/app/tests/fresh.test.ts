@@ -2,7 +2,7 @@ import { beforeEach, expect, test, vi } from "vitest";
 
 const STAGES = ["fresh-1", "fresh-2", "fresh-3"];
 
-/** Ranges in each stage, as the browser would have them. */
+/** Ranges of each stage, as in a browser. */
 const stages = new Map<string, Set<StaticRange>>();
 const frames: FrameRequestCallback[] = [];
 let isStill = false;

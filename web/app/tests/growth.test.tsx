@@ -1,4 +1,4 @@
-// Letters that are added to the page without drawing it: after every piece, the page is as if all of it had been drawn at once.
+// Characters that are appended without rendering: after every piece, the DOM equals that of a full render.
 
 import { act, cleanup, render } from "@testing-library/react";
 import { type Event, TurnStore } from "@throughline/client";
@@ -10,7 +10,7 @@ import { Growth } from "../src/chat/blocks/markdown/growth.ts";
 import { Markdown } from "../src/chat/blocks/markdown/markdown.tsx";
 import { OWN_EXAMPLES } from "./examples.ts";
 
-/** A block as the page shows it; counts how often it was drawn. */
+/** A block as on the page; counts its renders. */
 function Shown({ store, draw }: { store: TurnStore; draw: () => void }) {
   const [growth] = useState(() => new Growth());
   const block = useBlock(store, 0, growth.show);
@@ -25,7 +25,7 @@ function event(seq: number, fields: object): Event {
   return JSON.parse(JSON.stringify({ turn_id: "t", timestamp: 1, seq, ...fields }));
 }
 
-/** Ids of footnotes begin with those of their message; attributes have no order. */
+/** Ids of footnotes begin with those of their message; attributes are not ordered. */
 const page = (element: Element): string => element.innerHTML.replace(/_r_\w+_/g, "");
 const parsed = (element: Element) => new DOMParser().parseFromString(page(element), "text/html");
 
@@ -34,7 +34,7 @@ function checkSame(shown: Element, whole: Element, what: string): void {
   expect(isSame, `${what}\n${page(shown)}\n${page(whole)}`).toBe(true);
 }
 
-/** Shows a text in pieces; after each, it is what is drawn of it at once. How often it was drawn for how many pieces. */
+/** Shows a text in pieces; after each, the DOM equals that of a full render. Returns the number of renders and of pieces. */
 function checkPieces(pieces: readonly string[]): { drawn: number; pieces: number } {
   const store = new TurnStore(undefined, (flush) => flush());
   let [drawn, seq, text] = [0, 1, ""];
@@ -53,7 +53,7 @@ function checkPieces(pieces: readonly string[]): { drawn: number; pieces: number
     act(() => store.take(event(seq, { type: "content_delta", block: 0, text: piece })));
     const whole = render(<Markdown text={text} isOpen />);
     checkSame(container, whole.container, JSON.stringify(text));
-    // As nodes, too: no text is in two pieces that is one.
+    // Also as nodes: no text is split into two.
     expect(container.isEqualNode(whole.container) || page(container).includes("note-")).toBe(true);
     whole.unmount();
   }

@@ -115,7 +115,7 @@ function call(n: number): CallInfo {
   };
 }
 
-/** A server with two pages of calls, and what it was asked. */
+/** A server with two pages of calls, and the requests it got. */
 function server(answer?: (url: URL) => Promise<Response> | undefined) {
   const asked: string[] = [];
   const client = new Throughline({
@@ -219,7 +219,7 @@ describe("states to choose from", () => {
     { name: "timed_out", count: 1 },
     { name: "denied", count: 1 },
   ];
-  /** The chips with such a filter, those that are pressed in brackets; a click on one, and what is looked for then. */
+  /** The chips for this filter, with pressed ones in brackets; clicks return the new filter. */
   function show(filter: Filter, statuses = counts) {
     let chosen: Filter | undefined;
     const state = {

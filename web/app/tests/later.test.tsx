@@ -24,7 +24,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-/** A part that cannot be fetched until somebody says that it is there. */
+/** A part that fails to load until it is made available. */
 function part(missed?: Missed) {
   let isThere = false;
   const fetch = vi.fn(async () => {
@@ -100,7 +100,7 @@ test("what nobody has asked for is not missed", async () => {
 
 test("if the server has a newer page, loading that is what helps", async () => {
   entry.type = "module";
-  // Its address alone: nothing is fetched here.
+  // Only its address is checked: nothing is loaded here.
   entry.setAttribute("src", "/assets/index-0.js");
   document.head.append(entry);
   const { Part } = part();

@@ -21,7 +21,7 @@ function rect(left: number, top: number, width = 100, height = 100): DOMRect {
   return { left, top, width, height } as DOMRect;
 }
 
-/** A card in this state, where it is on the screen. */
+/** A card with this status and position. */
 function card(status: string, place: DOMRect): void {
   const element = document.createElement("div");
   element.className = "card";

@@ -116,7 +116,7 @@ test("each block has the direction of its own text", () => {
     expect(page.querySelector(selector)).toHaveAttribute("dir", "auto");
   for (const selector of ["ul", "blockquote", "table"])
     expect(page.querySelector(selector)).toHaveAttribute("dir", "rtl");
-  // Figures have none of their own.
+  // Cells with numbers only have no direction of their own.
   expect(page.querySelector("td:last-child")).not.toHaveAttribute("dir");
   const items = [...page.querySelectorAll("li")].map((item) => item.getAttribute("dir"));
   expect(items).toEqual(["rtl", "ltr", "rtl"]);

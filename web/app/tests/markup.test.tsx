@@ -1,4 +1,4 @@
-// Nothing that a model, a tool or a user writes becomes markup, wherever it is shown.
+// Text of models, tools and users never becomes markup.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -45,7 +45,7 @@ const ATTRIBUTES = new Set(
     " ",
   ),
 );
-/** What somebody else wrote has no say in these; they are the page's own. */
+/** Attributes of the page itself, independent of the text. */
 const OF_THE_PAGE = /^(aria-|data-(token|look|status|kind|open|alert)$)/;
 
 function checkInert(page: HTMLElement): void {
@@ -56,7 +56,7 @@ function checkInert(page: HTMLElement): void {
     }
     expect(element.getAttribute("style") ?? "").toMatch(/^(text-align: (left|right|center);)?$/);
     const href = element.getAttribute("href");
-    // The page's own links lead from a call to the tester, and between a text and its footnotes.
+    // Links of the page itself: from a call to the tester, and between a text and its footnotes.
     if (href !== null) expect(href).toMatch(/^(https?:\/\/|mailto:|\/tester#tool=|#_r_\w+_(ref|note)-\d+$)/);
   }
 }
@@ -77,7 +77,7 @@ function page(shown: ReactElement): HTMLElement {
   ).container;
 }
 
-/** A card with the text wherever a card shows one, folded or open. */
+/** A card with the text in every field, folded or open. */
 function card(text: string, call: Partial<CallBlock>): HTMLElement {
   const whole: CallBlock = { kind: "tool_call", tool_id: "c1", tool_name: text, title: text, ...call };
   const shown = page(<Card call={whole} />);
@@ -97,7 +97,7 @@ function checkEverywhere(text: string): void {
     card(text, { status: "preparing", input_text: text }),
   ];
   for (const one of shown) checkInert(one);
-  // It was there to be seen: the check did not look at nothing.
+  // The text was visible: the check looked at something.
   expect(shown[0]?.querySelector(".name")?.textContent).toBe(visible(text));
 }
 

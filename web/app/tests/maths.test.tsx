@@ -1,4 +1,4 @@
-// Formulas as MathML: built from lists of what is allowed.
+// Formulas as MathML, built from allowlists.
 
 import { render, waitFor } from "@testing-library/react";
 import { expect, test } from "vitest";

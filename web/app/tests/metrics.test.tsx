@@ -99,7 +99,7 @@ const METRICS: MetricsInfo = {
   calls_cut: false,
 };
 
-/** Thresholds of a server on which tools are slow. */
+/** Thresholds of a server with slow tools. */
 const THRESHOLDS: ThresholdInfo[] = [
   {
     name: "streaming_tool_detection_rate",
@@ -133,7 +133,7 @@ const THRESHOLDS: ThresholdInfo[] = [
   },
 ];
 
-/** `times`: when turns began, newest first. */
+/** `times`: start times of turns, newest first. */
 function server(answer: () => Response, times: readonly number[] = [], isAdmin = true) {
   const asked: { url: URL; body: unknown }[] = [];
   const client = new Throughline({
@@ -388,7 +388,7 @@ describe("frames", () => {
     after(16);
     after(600);
     expect(frames).toHaveLength(0);
-    // What lay between two pieces of news is no late frame.
+    // Time between two events is not a late frame.
     now += 60_000;
     watched.onText();
     after(16);

@@ -1,4 +1,4 @@
-// Saved prompts: their placeholders, and the library as the server has it.
+// Saved prompts: placeholders, and the library on the server.
 
 import { ApiError, type SavedPrompt, Throughline } from "@throughline/client";
 import fc from "fast-check";

@@ -1,4 +1,4 @@
-// What the server says is said in Chinese: all that its sources and the recorded turns hold.
+// All texts of the server's sources and of recorded turns are translated to Chinese.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ function source(path: string): string {
   return readFileSync(join(crates, path), "utf8");
 }
 
-/** All Rust below a folder, by path. */
+/** All Rust files below a folder, by path. */
 function sources(folder: string): [string, string][] {
   const files = readdirSync(join(crates, folder), { recursive: true, encoding: "utf8" });
   const rust = files.filter((file) => file.endsWith(".rs"));
@@ -29,7 +29,7 @@ function between(text: string, from: string, to: string): string {
   return text.slice(begin, end);
 }
 
-/** Every string in it. */
+/** All string literals. */
 function strings(rust: string): string[] {
   return [...rust.matchAll(/"(?:[^"\\]|\\.)*"/g)].map(([literal]): string => JSON.parse(literal));
 }
@@ -37,7 +37,7 @@ function strings(rust: string): string[] {
 const isSentence = (text: string): boolean => /^[A-Z].*\.$/.test(text);
 const isCode = (text: string): boolean => /^[a-z]+(_[a-z]+)*$/.test(text);
 const isChinese = (text: string): boolean => /^\p{Script=Han}/u.test(text.replace(/^[`/\w]+\s/, ""));
-/** Values are put in where it has braces: such a sentence stands below what its code says. */
+/** True for sentences without values; others are shown below the translation of their code. */
 const isWhole = (text: string): boolean => !text.includes("{");
 
 describe("what the engine says", () => {
@@ -51,7 +51,7 @@ describe("what the engine says", () => {
   );
 
   test.each(strings(failures).filter(isCode))("the code %s of a fault is known", (code) => {
-    // What stands in for a reason that an upstream has not given is none.
+    // Placeholder for a reason that an upstream has not given.
     if (code !== "unknown") expect(CODES).toHaveProperty(code);
   });
 
@@ -88,9 +88,9 @@ describe("what recorded turns say", () => {
 });
 
 describe("what the API refuses", () => {
-  /** Rooms that the page never enters: OpenAI clients, WebSockets, conversations as files. */
+  /** Modules that the page never uses: OpenAI clients, WebSockets, conversations as files. */
   const ELSEWHERE = /^(openai|projections|export|api\/ws|api\/conversations\/transfer)/;
-  /** What a program has done wrong, and not whoever uses the page. */
+  /** Errors of API clients, which users of the page never see. */
   const OF_PROGRAMS = new Set([
     "bad_form",
     "call_ended",
@@ -120,7 +120,7 @@ describe("what the API refuses", () => {
     "unknown_command",
     "unknown_value",
   ]);
-  /** What the dialog of models says by itself. */
+  /** Errors for which the dialog of models has its own texts. */
   const OF_THE_DIALOG = new Set(["wrong_key", "no_such_model", "no_quota"]);
   const codes = sources("server/src")
     .filter(([file]) => !ELSEWHERE.test(file))

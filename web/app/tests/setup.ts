@@ -2,10 +2,10 @@ import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
 import { afterEach } from "vitest";
 
-// Against what never comes, not against a busy machine.
+// A limit for hanging waits, not for slow ones.
 configure({ asyncUtilTimeout: 20_000 });
 
-// jsdom lays nothing out.
+// jsdom has no layout.
 globalThis.ResizeObserver ??= class {
   observe(): void {}
   unobserve(): void {}

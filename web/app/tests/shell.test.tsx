@@ -92,7 +92,7 @@ describe("languages", () => {
 
 describe("a view that cannot be drawn", () => {
   test("says so, offers what helps, and leaves what is beside it alone", async () => {
-    // React tells the console of what a boundary catches.
+    // React logs errors that a boundary catches.
     const console_ = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const reload = vi.fn();
     vi.stubGlobal("location", { ...location, reload });

@@ -9,7 +9,7 @@ import { formOf } from "../src/tester/model/fields.ts";
 import { afterPiece, passagesOf, placesIn } from "../src/tester/model/passages.ts";
 import { asReply } from "../src/tester/outlook.ts";
 
-/** The kinds of a form's fields, `!` where one must be given. */
+/** Kinds of the fields of a form, with `!` for required ones. */
 function kinds(schema: unknown): Record<string, string> {
   return Object.fromEntries(
     formOf(schema).fields.map(([name, field]) => [name, `${field.kind}${field.isRequired ? "!" : ""}`]),
@@ -80,7 +80,7 @@ describe("a schema becomes a form", () => {
   });
 });
 
-/** Arguments that somebody makes from nothing by typing. */
+/** Arguments typed into an empty form. */
 function typed(fields: Record<string, Draft>) {
   const form = formOf(TRIP);
   const empty = objectDraft(form, {});
@@ -124,7 +124,7 @@ describe("a form makes arguments", () => {
     expect(typed({ city: text("x"), nights: text("1"), guests }).flaws).toEqual({ "/guests/1": "not_json" });
   });
 
-  // Retrying a call must not change it.
+  // A retry must not change the call.
   test("arguments go through the form and back unchanged, fitting or not", () => {
     const form = formOf(TRIP);
     const anything = fc.dictionary(

@@ -1,4 +1,4 @@
-// Turns in the history: their addresses, their days, and what happened in one and when.
+// Turns in the history: their addresses, days and timelines.
 
 import { type Event, Throughline, type TurnInfo } from "@throughline/client";
 import fc from "fast-check";
@@ -156,7 +156,7 @@ test("a status of a later release has its own name and no color", () => {
   ]);
 });
 
-/** Events of a turn that began at 1,000, each with the milliseconds since. */
+/** Events of a turn that began at 1,000, each with its offset in milliseconds. */
 const events = (...all: readonly (readonly [number, object])[]): Event[] =>
   all.map(
     ([ms, event], at) => ({ turn_id: "turn_1", seq: at + 1, timestamp: 1_000 + ms, ...event }) as Event,

@@ -1,4 +1,4 @@
-// No element of the page shows a text with something invisible in it, whatever view it is in.
+// No element of any view shows a text with invisible characters.
 
 import { render } from "@testing-library/react";
 import { memo } from "react";

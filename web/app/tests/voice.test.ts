@@ -1,4 +1,4 @@
-// The sound of a block: taken in any pieces, it is the same sound.
+// Audio of a block: the same samples for any pieces.
 
 import { expect, test } from "vitest";
 import { Recording, type Sound } from "../src/voice/recording.ts";

@@ -1,17 +1,17 @@
-// The service worker (`/sw.js`): the page without a server, and what is clicked on its notifications. It caches the page's own files and
-// nothing of anybody: it never sees a key, and no answer of `/v1` passes through it.
+// The service worker (`/sw.js`): the page without a server, and clicks on notifications. It caches only the page's own files: it never
+// sees a key, and no response of `/v1` passes through it.
 
 export type {};
 
 declare const self: ServiceWorkerGlobalScope;
 
-/** Written by the build: the files with a hash in their names that are cached at once, and a name for all of them together. */
+/** Set by the build: the hashed files that are cached at once, and a name for all of them together. */
 declare const FILES: readonly string[];
 declare const RELEASE: string;
 
 const PREFIX = "throughline-";
 const CACHE = PREFIX + RELEASE;
-/** The page of another release may still be open in a tab, and fetch parts of itself. */
+/** A tab may still show the page of another release, and load parts of it. */
 const OLDER_RELEASES_MAX = 1;
 const SHELL = "/";
 /** Files of the shell without a hash in their names. */
@@ -23,13 +23,13 @@ const FIXED: ReadonlySet<string> = new Set([
   "/icon-maskable-512.png",
   "/app.webmanifest",
 ]);
-/** The addresses of the page's views; everything else is answered by the server alone. */
+/** Paths of the page's views; the server alone answers all others. */
 const VIEWS = /^\/(?:[cs]\/[^/]+|tester|agents|history(?:\/calls)?|stats|settings)?$/;
-/** A page that takes a denial says so; one that does not is busy, or gone. */
+/** A page confirms a denial within this time, unless it is busy or closed. */
 const ANSWER_MS_MAX = 5_000;
 
 self.addEventListener("install", (event) => {
-  // A page that is open stays as it is: its parts are found in the cache of its own release.
+  // An open page stays as it is: its parts are in the cache of its own release.
   event.waitUntil(fill().then(() => self.skipWaiting()));
 });
 
@@ -47,7 +47,7 @@ self.addEventListener("fetch", (event) => {
   else if (FIXED.has(pathname)) event.respondWith(fromServer(request, pathname));
 });
 
-/** All or nothing: a shell and scripts of two releases would be no page. */
+/** All or nothing: files of two releases do not fit together. */
 async function fill(): Promise<void> {
   const shell = await fetch(SHELL, { cache: "reload", headers: { accept: "text/html" } });
   const html = await shell.clone().text();
@@ -61,11 +61,11 @@ async function fill(): Promise<void> {
 
 async function tidy(): Promise<void> {
   const names = (await caches.keys()).filter((name) => name.startsWith(PREFIX) && name !== CACHE);
-  // In the order in which they were made.
+  // In the order of creation.
   for (const name of names.slice(0, -OLDER_RELEASES_MAX)) await caches.delete(name);
 }
 
-/** What the server has, as long as it can be reached: never an older page than that. */
+/** The server's page if it can be reached, never an older one. */
 async function fromServer(request: Request, path: string): Promise<Response> {
   let response: Response | undefined;
   try {
@@ -78,7 +78,7 @@ async function fromServer(request: Request, path: string): Promise<Response> {
   return (await cache.match(path, { ignoreVary: true })) ?? response ?? Response.error();
 }
 
-/** A file whose name changes with its content. */
+/** A file with a hash in its name. */
 async function fromCache(request: Request): Promise<Response> {
   const found = await caches.match(request, { ignoreVary: true });
   if (found !== undefined) return found;
@@ -90,7 +90,7 @@ async function fromCache(request: Request): Promise<Response> {
   return response;
 }
 
-/** What a notification is of, as `src/notices/show.ts` writes it. */
+/** Data of a notification, as `src/notices/show.ts` writes it. */
 interface NoticeData {
   url: string;
   denial?: unknown;
@@ -103,7 +103,7 @@ self.addEventListener("notificationclick", (event) => {
   event.waitUntil(action === "deny" ? deny(url, denial) : open(url));
 });
 
-/** The tab of the conversation, else any tab of the page; a new one if there is none. */
+/** Focuses the tab of the conversation, else any tab of the page, or opens a new one. */
 async function open(url: string): Promise<void> {
   const page = await pageFor(url);
   if (page === undefined) return void (await self.clients.openWindow(url));
@@ -112,7 +112,7 @@ async function open(url: string): Promise<void> {
   await page.focus().catch(() => undefined);
 }
 
-/** A page answers, since it has the key. If none can, the question is shown. */
+/** Forwards a denial to a page, which has the key. Without one, the approval is shown. */
 async function deny(url: string, denial: unknown): Promise<void> {
   const page = await pageFor(url);
   const isDone = page !== undefined && (await asked(page, { kind: "deny", denial }));

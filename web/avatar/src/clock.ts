@@ -1,11 +1,11 @@
-// Time, as an avatar sees it. A test brings its own.
+// Time source of an avatar, replaced in tests.
 
 export interface Clock {
   /** Milliseconds. */
   now(): number;
-  /** Calls once, with the time, before the next picture is drawn. The answer takes it back. */
+  /** Calls once before the next frame, with the time. Returns a function that cancels it. */
   frame(draw: (now: number) => void): () => void;
-  /** Calls once, so much later. The answer takes it back. */
+  /** Calls once after a delay. Returns a function that cancels it. */
   after(ms: number, act: () => void): () => void;
 }
 

@@ -1,4 +1,4 @@
-// An avatar that acts while a reply streams. Without a framework, and without anything of anybody else's in it.
+// An avatar that acts while a reply streams. It needs no framework, and contains no third-party code.
 
 export { browserClock, type Clock } from "./clock.ts";
 export type { AvatarDriver, AvatarInfo, AvatarSource, CueResult } from "./driver.ts";

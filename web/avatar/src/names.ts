@@ -1,8 +1,8 @@
-// What a model may call an expression or a motion, beside its name.
+// Names under which a model may request an expression or a motion.
 
 import type { AvatarInfo } from "./driver.ts";
 
-/** By the name that is meant. Only names that the avatar has are used. */
+/** Synonyms by name. Only names that the avatar has are used. */
 const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   neutral: ["default", "normal", "calm", "none", "reset", "平静", "默认"],
   smile: ["happy", "happiness", "glad", "friendly", "pleased", "微笑", "开心"],
@@ -27,7 +27,7 @@ const OTHER_NAMES: Readonly<Record<string, readonly string[]>> = {
   Jump: ["hop", "cheer", "跳"],
 };
 
-/** Finds the avatar's own name of what was asked for. */
+/** Finds the avatar's name for a requested one. */
 export class Names {
   readonly #meant = new Map<string, string>();
   readonly known: readonly string[];
@@ -36,7 +36,7 @@ export class Names {
     this.known = known;
     for (const name of known)
       for (const other of OTHER_NAMES[name] ?? []) this.#meant.set(plain(other), name);
-    // A name of its own wins over another one's second name.
+    // Own names win over synonyms.
     for (const name of known) this.#meant.set(plain(name), name);
   }
 
@@ -53,7 +53,7 @@ export class Names {
   }
 }
 
-/** `Tap Body`, `tap_body` and `TapBody` are one. */
+/** Normalizes a name: `Tap Body`, `tap_body` and `TapBody` are equal. */
 function plain(name: string): string {
   return name.toLowerCase().replaceAll(/[\s_.-]/g, "");
 }

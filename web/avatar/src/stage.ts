@@ -1,17 +1,16 @@
-// Who stands on the stage and what the audience is told: one avatar, its expression, when it goes back to neutral. Whatever
-// the driver.
+// State of one avatar for any driver: its expression and mood, and when it returns to neutral.
 
 import { browserClock, type Clock } from "./clock.ts";
 import type { AvatarDriver, AvatarInfo, CueResult } from "./driver.ts";
 import { Names } from "./names.ts";
 
-/** An expression outlives the turn by so much. */
+/** Time after the end of a turn for which a requested expression stays. */
 export const FALL_BACK_MS = 6_000;
 
-/** What goes on around it, in which it takes part as long as nobody asks for an expression. */
+/** Activity around the avatar. Its face follows the mood unless an expression was requested. */
 export type Mood = "rest" | "thinks" | "watches" | "waits";
 
-/** The face of each mood, where the avatar has it. */
+/** Expression of each mood, if the avatar has it. */
 const FACES: Readonly<Record<Mood, string>> = {
   rest: "neutral",
   thinks: "thinking",
@@ -20,11 +19,11 @@ const FACES: Readonly<Record<Mood, string>> = {
 };
 
 export interface StageState {
-  /** The one that shows. */
+  /** Current expression. */
   readonly expression: string;
-  /** It stays until another one is asked for. */
+  /** The expression stays until another one is requested. */
   readonly isPinned: boolean;
-  /** Nothing moves. */
+  /** Motion is paused. */
   readonly isPaused: boolean;
 }
 
@@ -37,7 +36,7 @@ export class AvatarStage {
   readonly #listeners = new Set<() => void>();
   readonly #neutral: string | undefined;
   #mood: Mood = "rest";
-  /** Somebody has asked for the expression that shows. */
+  /** The current expression was requested. */
   #isAsked = false;
   #state: StageState;
   #isSeen = true;
@@ -68,14 +67,14 @@ export class AvatarStage {
     return this.info.motions;
   }
 
-  /** Another expression takes the place of the one before. */
+  /** Requests an expression, which replaces the current one. */
   expression(asked: string): CueResult {
     const shown = this.#show(asked);
     if (shown.kind === "ok") this.#isAsked = true;
     return shown;
   }
 
-  /** What goes on; an expression that somebody has asked for stays. */
+  /** Sets the mood; a requested expression stays. */
   mood(mood: Mood): void {
     if (mood === this.#mood) return;
     this.#mood = mood;
@@ -84,12 +83,12 @@ export class AvatarStage {
     if (face !== undefined && face !== this.#state.expression) this.#show(face);
   }
 
-  /** Looks at a place, from -1 (left, up) to 1 each way; at nothing: to whoever looks. */
+  /** Looks in a direction, from -1 (left, up) to 1 each way; by default to the viewer. */
   look(x = 0, y = 0): void {
     this.#driver.look?.(x, y);
   }
 
-  /** How it looks while nobody asks for anything. */
+  /** Expression without a request. */
   #restFace(): string | undefined {
     return this.#expressions.find(FACES[this.#mood]) ?? this.#neutral;
   }
@@ -135,7 +134,7 @@ export class AvatarStage {
     this.#activate();
   }
 
-  /** Whether anybody can see it. */
+  /** Whether the avatar is visible. */
   seen(isSeen: boolean): void {
     this.#isSeen = isSeen;
     this.#activate();

@@ -1,11 +1,11 @@
 import type { Clock } from "../src/clock.ts";
 
-/** Time that goes on only when a test says so. */
+/** A clock that only the test advances. */
 export class FakeClock implements Clock {
   #now = 0;
   #frames = new Set<(now: number) => void>();
   readonly #waiting = new Map<object, { at: number; act: () => void }>();
-  /** Pictures that were drawn. */
+  /** Number of frames. */
   drawn = 0;
 
   now = (): number => this.#now;
@@ -21,7 +21,7 @@ export class FakeClock implements Clock {
     return () => this.#waiting.delete(key);
   };
 
-  /** Whether somebody wants to draw. */
+  /** Whether a frame is requested. */
   get isDrawing(): boolean {
     return this.#frames.size > 0;
   }

@@ -7,7 +7,7 @@ const read = (path: string): string =>
 const TOOLS = read("tools/src/builtin/live2d.rs");
 const DEMO = read("testkit/src/demo/reply/avatar.rs");
 
-/** `smile, sad` of "… for example smile, sad." */
+/** Names in a text: `smile, sad` of "… for example smile, sad." */
 function examplesOf(what: string): string[] {
   const found = new RegExp(`/// ${what}, for example ([^.]+)\\.`).exec(TOOLS)?.[1];
   return found?.split(",").map((name) => name.trim()) ?? [];

@@ -39,7 +39,7 @@ describe.each(vectors)("%s", (_, { log, message }) => {
       fc.property(fc.nat(log.length), fc.array(fc.nat(log.length - 1)), (cut, again) => {
         const snapshot = folded(log.slice(0, cut));
         const rest = log.slice(cut).flatMap((event, at) => {
-          // Behind each event some that have been there before it.
+          // After each event, some earlier ones are repeated.
           const old = again.filter((one) => one <= cut + at).slice(0, 3);
           return [event, ...old.flatMap((one) => log[one] ?? [])];
         });
@@ -55,7 +55,7 @@ describe.each(vectors)("%s", (_, { log, message }) => {
         const store = new TurnStore(undefined, byHand);
         const half = folded(log.slice(0, cut));
         const whole = { turn_id: half.turn_id, last_seq: half.seq, message: half };
-        // A viewer that was ahead is told to forget; one that is new begins with a snapshot.
+        // A viewer that was ahead gets a resync; a new one begins with a snapshot.
         if (isResync) for (const event of log.slice(0, cut + 1)) store.take(event);
         const first: ViewerEvent = isResync ? { type: "resync", ...whole } : { type: "snapshot", ...whole };
         store.take(first);

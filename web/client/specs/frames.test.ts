@@ -1,16 +1,16 @@
-// How often the store tells its readers: once a frame, and every second frame while they come late.
+// How often the store notifies its readers: once per frame, and every second frame while frames are late.
 
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { everyFrame, Flusher } from "../src/store/frames.ts";
 
-/** A browser's frames, by hand. */
+/** A browser whose frames the test triggers. */
 class Screen {
   #now = 0;
   #waiting: FrameRequestCallback[] = [];
 
   readonly request = (callback: FrameRequestCallback): number => this.#waiting.push(callback);
 
-  /** The next frame, so many milliseconds behind the one before. */
+  /** Draws the next frame, this long after the previous one. */
   frame(ms: number): void {
     this.#now += ms;
     const now = this.#waiting;
@@ -19,7 +19,7 @@ class Screen {
   }
 }
 
-/** Of frames that come so far apart, with as many news in front of each: in which something was told. */
+/** For frames at these intervals, with `news` changes before each: the frames in which readers were notified. */
 function flushedIn(apart: readonly number[], news = 1): string {
   const screen = new Screen();
   vi.stubGlobal("requestAnimationFrame", screen.request);
@@ -75,7 +75,7 @@ describe("frames", () => {
     let flushes = 0;
     const flusher = new Flusher(() => flushes++, everyFrame());
     flusher.add(false);
-    // Behind two late ones every second one is left out, but not the one that has a beginning or an end.
+    // After two late frames every second one is skipped, except for a frame with the beginning or the end of a block.
     const frames = [16.7, 40, 40, 16.7, 16.7, 16.7, 16.7].map((ms, at) => {
       flusher.add(at === 2);
       const before = flushes;

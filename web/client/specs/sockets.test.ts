@@ -1,4 +1,4 @@
-// Following turns over a WebSocket, with a server that is made of words.
+// Following turns over a WebSocket, with a fake server.
 
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { ViewerEvent } from "../src/api.ts";
@@ -33,7 +33,7 @@ class FakeSocket extends EventTarget {
   readonly protocol: string;
   readonly asked: Op[] = [];
   isClosed = false;
-  /** What the server does when it is asked something; nothing by default. */
+  /** Response of the server to a message; by default none. */
   answer: (op: Op, socket: FakeSocket) => void = () => {};
 
   constructor(url: string | URL, protocol: string) {
@@ -71,7 +71,7 @@ class FakeSocket extends EventTarget {
   }
 }
 
-/** Answers as the server does, with the events of this log after the number that is asked for, up to the last one there is. */
+/** Responds like the server, with the events of this log after the requested number, up to the last one so far. */
 function serving(log: readonly ViewerEvent[]): FakeSocket["answer"] {
   return ({ op, turn_id, after = 0, ref }, socket) => {
     if (op === "unsubscribe") {
@@ -88,7 +88,7 @@ function serving(log: readonly ViewerEvent[]): FakeSocket["answer"] {
   };
 }
 
-/** What the server answers over HTTP. */
+/** Responses of the server over HTTP. */
 interface Http {
   ticket?(): Response;
   events?(): Response;
@@ -150,7 +150,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Lets everything happen that happens within this time. */
+/** Advances time. */
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
 test("a turn is followed over a socket, which a ticket lets in", async () => {
@@ -181,7 +181,7 @@ test("several turns share one socket, and each gets its own", async () => {
 });
 
 test("a socket that breaks in mid-answer loses and doubles nothing", async () => {
-  // At each event, with a server that says the last one again.
+  // After each event, with a server that repeats the last one.
   for (let cut = 0; cut <= LOG.length; cut += 1) {
     const { follow, sockets, requests, connections } = page((socket, at) => {
       socket.answer = (op, socket) => {
@@ -198,7 +198,7 @@ test("a socket that breaks in mid-answer loses and doubles nothing", async () =>
     expect(sockets[1]?.asked).toEqual([
       { op: "subscribe", ref: TURN, turn_id: TURN, ...(cut === 0 ? {} : { after: cut }) },
     ]);
-    // Each socket has a ticket of its own, and nothing was asked for over HTTP besides.
+    // Each socket has its own ticket, and there were no other HTTP requests.
     expect(requests).toEqual(["/at/v1/tickets", "/at/v1/tickets"]);
     expect(connections.map(({ state }) => state)).toEqual([
       "connecting",
@@ -213,12 +213,12 @@ test("a socket that breaks in mid-answer loses and doubles nothing", async () =>
 test("without a socket, server-sent events bring the same", async () => {
   const refusals: ((socket: FakeSocket) => void)[] = [
     (socket) => socket.break(1006),
-    // It is open, and nothing ever comes through.
+    // The socket is open, but nothing arrives.
     (socket) => {
       socket.open();
       socket.break(1006);
     },
-    // It hangs.
+    // Opening the socket hangs.
     () => {},
   ];
   for (const refuse of refusals) {
@@ -294,7 +294,7 @@ test("a refusal over a socket is that of HTTP", async () => {
     expect(one.ended).toMatchObject({ reason });
     expect(sockets[0]?.asked.length, "nobody asks again").toBe(1);
   }
-  // What passes is waited for, as long as the server says.
+  // A temporary refusal is retried after the time that the server names.
   const { follow, connections } = page(
     opening((op, socket) => {
       if (socket.asked.length > 1) return serving(LOG)(op, socket);
@@ -340,7 +340,7 @@ test("a socket that answers no ping is lost, a silent one is not", async () => {
   });
   const seen = all(follow());
   await pass(60_000);
-  // It was asked, and has answered.
+  // A ping was sent, and answered.
   expect(sockets.length).toBe(1);
   expect(sockets[0]?.asked.filter(({ op }) => op === "ping").length).toBeGreaterThan(3);
   await pass(60_000);
@@ -360,7 +360,7 @@ test("whoever leaves is unsubscribed, and may come back at once", async () => {
   expect((await back.next()).value).toEqual(said(2));
   expect(sockets.length).toBe(1);
   expect(sockets[0]?.asked.map(({ op }) => op)).toEqual(["subscribe", "unsubscribe", "subscribe"]);
-  // Also before the server knows that the one before has left.
+  // Also before the server knows that the previous subscription has ended.
   const socket = sockets[0];
   if (socket !== undefined) socket.answer = () => {};
   await back.return();

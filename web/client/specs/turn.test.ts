@@ -4,13 +4,13 @@ import { TurnStore } from "../src/index.ts";
 
 const at = { turn_id: "t", timestamp: 1 };
 let seq = 0;
-/** Numbered as they are said. */
+/** An event with the next number. */
 function say(event: object): Event {
   seq += 1;
   return JSON.parse(JSON.stringify({ ...at, seq, ...event }));
 }
 
-/** A store whose frames come when the test says so. */
+/** A store whose frames the test triggers. */
 function drawn(): { store: TurnStore; frame(): void } {
   let waiting: (() => void)[] = [];
   const store = new TurnStore(undefined, (flush) => waiting.push(flush));

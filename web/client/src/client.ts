@@ -168,7 +168,7 @@ export class Throughline {
   }
 }
 
-/** A segment of a path. `.` and `..` would lead to another path. */
+/** A segment of a path. `.` and `..` would resolve to another path. */
 function segment(name: string, value: unknown): string {
   const text = value === undefined || value === null ? "" : String(value);
   if (text === "" || text === "." || text === "..") throw new RangeError(`\`${name}\` cannot be "${text}"`);
@@ -188,7 +188,7 @@ function bodyOf(body: unknown, headers: Headers): BodyInit {
   return typeof body === "string" ? body : JSON.stringify(body);
 }
 
-/** A file has a type of its own, so its operation decides and not its type. The compiler names a missing one. */
+/** A file has a media type of its own, so the operation decides. A missing operation does not compile. */
 const FILES: { readonly [O in FileOperation]: true } = {
   "GET /v1/files/{file_id}/content": true,
   "POST /v1/shared/file": true,

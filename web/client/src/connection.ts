@@ -1,4 +1,4 @@
-// What a connection to the events of a turn is, whatever carries it.
+// A connection to the events of a turn, over any transport.
 
 import type { ViewerEvent } from "./api.ts";
 

@@ -26,7 +26,7 @@ export class ApiError extends Error {
     this.retryAfter = retryAfter;
   }
 
-  /** The error in a response; reads its body. */
+  /** Parses the error in a response; reads its body. */
   static async of(response: Response): Promise<ApiError> {
     const text = await response.text().catch(() => "");
     const content = contentOf(text) ?? {

@@ -4,7 +4,7 @@ import { isLast, type Received, SilenceError, type TurnConnection, viewedOf } fr
 import { ApiError } from "./error.ts";
 import { SseReader } from "./sse.ts";
 
-/** Opens a stream of events, as `OpenEvents` says. */
+/** Opens a stream of events; an implementation of `OpenEvents`. */
 export async function openStream(
   request: (signal: AbortSignal) => Promise<Response>,
   signal: AbortSignal,
@@ -49,7 +49,7 @@ class EventStream implements TurnConnection {
     }
   }
 
-  /** The events in these bytes. Those before one that cannot be read are not lost. */
+  /** Parses the events in these bytes. Events before an unreadable one are not lost. */
   #items(bytes: Uint8Array): Received {
     const received: Received = { events: [] };
     try {
@@ -93,7 +93,7 @@ class SilenceWatch {
 
   readonly stop = (): void => clearTimeout(this.#timer);
 
-  /** The silence, if it is what has ended the request. */
+  /** The silence, if it has ended the request. */
   reasonOf(error: unknown): unknown {
     return this.#silence.signal.aborted ? this.#silence.signal.reason : error;
   }

@@ -64,7 +64,7 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
   /** Events of the last batch that are not delivered yet. */
   #rest: readonly ViewerEvent[] = [];
   #at = 0;
-  /** `seq` of the last event that came. */
+  /** `seq` of the last received event. */
   #cameSeq: number | undefined;
   /** Closes the current connection. */
   #connection: AbortController | undefined;
@@ -111,7 +111,7 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
   }
 
   /**
-   * The same events in the batches in which they arrive: for whoever applies all of them at once, this costs less than one by one.
+   * The same events in the batches in which they arrive: if all of them are applied at once, this costs less than one by one.
    * Iterate either this or the object itself.
    */
   async *batches(): AsyncGenerator<readonly ViewerEvent[], undefined, undefined> {
@@ -136,7 +136,7 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
     return this.#batches.return(undefined).then(() => ({ done: true, value: undefined }));
   }
 
-  /** The consumer has these. */
+  /** Marks events as delivered. */
   #deliver(events: readonly ViewerEvent[]): void {
     for (const viewed of events) {
       this.#lastSeq = seqOf(viewed) ?? this.#lastSeq;
@@ -183,7 +183,7 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
     return undefined;
   }
 
-  /** The new events of one connection, together what comes together. Throws when it breaks. */
+  /** The new events of one connection, in batches. Throws when the connection breaks. */
   async *#oneConnection(): AsyncGenerator<readonly ViewerEvent[], void, undefined> {
     const { signal, onConnection, silenceMs = SILENCE_MS } = this.#options;
     const leave = new AbortController();
@@ -219,14 +219,14 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
     return this.#options.snapshot ? { from: "snapshot" } : {};
   }
 
-  /** Those of the events that are new, up to the last one of the turn. */
+  /** The new ones of these events, up to the last one of the turn. */
   #newOf(came: readonly ViewerEvent[]): ViewerEvent[] {
     const events = came.filter((viewed) => this.#isNew(viewed));
     const end = events.findIndex(isLast);
     return end < 0 ? events : events.slice(0, end + 1);
   }
 
-  /** True if it is new; remembers its number. */
+  /** True if the event is new; remembers its number. */
   #isNew(viewed: ViewerEvent): boolean {
     const seq = seqOf(viewed);
     // An event without a number is in no log, so it is never repeated.
@@ -239,7 +239,7 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
   }
 }
 
-/** The number in the log of the last event in it; `undefined`: it is in no log. */
+/** Log number of the last event; `undefined`: it is not in the log. */
 function seqOf(viewed: ViewerEvent): number | undefined {
   if (viewed.type === "snapshot" || viewed.type === "resync") return viewed.last_seq;
   return "seq" in viewed ? viewed.seq : undefined;

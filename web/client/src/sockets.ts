@@ -13,16 +13,16 @@ import {
 import { ApiError } from "./error.ts";
 
 const PROTOCOL = "throughline.v1";
-/** A socket that is not open by then cannot be opened. */
+/** Time limit for opening a socket. */
 const OPEN_MS_MAX = 5_000;
-/** A socket over which no turn is followed is closed after this. */
+/** A socket without a followed turn is closed after this time. */
 const IDLE_MS = 60_000;
-/** Where no socket can be opened, the next one is tried after this, doubled with each failure. */
+/** Wait after a failure to open a socket, doubled with each further one. */
 const REFUSED_MS = 60_000;
 const REFUSED_MS_MAX = 3_600_000;
-/** Looks at a socket within the time after which silence means that it is lost. */
+/** Checks of a socket within the silence after which it counts as lost. */
 const LOOKS = 5;
-/** Of these, so many are given to the answer of a ping. */
+/** The last of these checks wait for the answer to a ping. */
 const LOOKS_FOR_PONG = 3;
 
 /** Makes a WebSocket, as `WebSocket` does. */
@@ -51,10 +51,10 @@ export class TurnSockets {
   readonly #make: (url: URL) => WebSocket;
   readonly #sockets = new Set<TurnSocket>();
   #refusals = 0;
-  /** No socket is tried before. */
+  /** Time before which no socket is tried. */
   #notBefore = 0;
 
-  /** `address`: where the server is to be asked, with what it needs to be let in. */
+  /** `address`: URL of the server, including the credentials. */
   constructor(makeSocket: WebSocketConstructor, address: () => Promise<URL>) {
     this.#address = async () => {
       try {
@@ -68,7 +68,7 @@ export class TurnSockets {
       try {
         return new makeSocket(url, PROTOCOL);
       } catch (error) {
-        // A browser throws where the policy of a page forbids it.
+        // A browser throws if the policy of a page forbids it.
         throw new NoSocketError(String(error));
       }
     };
@@ -133,7 +133,7 @@ interface SocketListener {
   onEnd(isRefused: boolean): void;
 }
 
-/** One WebSocket, from before it is open. */
+/** One WebSocket, also before it is open. */
 class TurnSocket {
   readonly #listener: SocketListener;
   readonly #opened: Promise<void>;
@@ -147,9 +147,9 @@ class TurnSocket {
   #isEnded = false;
   /** The server has answered over it. */
   #isProven = false;
-  /** Something came since the last look. */
+  /** Something arrived since the last check. */
   #isHeard = true;
-  /** When a ping was sent that has not been answered. */
+  /** Time of a ping that was not answered yet. */
   #pingedAt: number | undefined;
 
   constructor(silenceMs: number, listener: SocketListener) {
@@ -159,7 +159,7 @@ class TurnSocket {
       this.#onOpen = resolve;
       this.#onRefused = reject;
     });
-    // Nobody may wait for it.
+    // Not every consumer waits for it.
     this.#opened.catch(() => undefined);
     this.#rest();
   }
@@ -177,7 +177,7 @@ class TurnSocket {
     return this.#turns.has(turnId);
   }
 
-  /** If the turn is just being left: when it can be followed here again. */
+  /** If the turn is being left: resolves when it can be followed here again. */
   left(turnId: string): Promise<void> | undefined {
     const turn = this.#turns.get(turnId);
     return turn?.isLeft ? turn.removed : undefined;
@@ -263,13 +263,13 @@ class TurnSocket {
     this.#rest();
   }
 
-  /** While it has no turn, it waits a while for one. */
+  /** Without a turn, it waits a while for one. */
   #rest(): void {
     clearTimeout(this.#idle);
     if (this.#turns.size === 0) this.#idle = setTimeout(() => this.#end(undefined, false), IDLE_MS);
   }
 
-  /** Asks whether the other side is there. Of a tab that nobody sees the timers are late, so only an unanswered ping counts. */
+  /** Checks whether the server is there. Timers of a hidden tab are late, so only an unanswered ping counts. */
   readonly #look = (): void => {
     if (this.#isHeard || this.#turns.size === 0) {
       this.#isHeard = false;
@@ -286,7 +286,7 @@ class TurnSocket {
     this.#socket?.send(JSON.stringify(message));
   }
 
-  /** Ends it and what is followed over it: with the error, or as a connection that was closed. */
+  /** Closes the socket and ends the turns on it: with the error, or as a closed connection. */
   #end(error: unknown, isRefused: boolean, why = "closed"): void {
     if (this.#isEnded) return;
     this.#isEnded = true;
@@ -307,15 +307,15 @@ class TurnSocket {
 /** End of a turn over a socket: of the turn itself, of the connection, or by an error. */
 type TurnEnd = "over" | "closed" | { error: unknown };
 
-/** One turn, as it comes over a socket. */
+/** One turn over a socket. */
 class FollowedTurn implements TurnConnection {
-  /** Resolves when the server has answered that the events follow. */
+  /** Resolves when the server has confirmed that events follow. */
   readonly begun: Promise<void>;
-  /** Resolves when the socket knows nothing of it any more. */
+  /** Resolves when the server has confirmed the end. */
   readonly removed: Promise<void>;
-  /** Nobody follows it any more, which the server may not know yet. */
+  /** The consumer has left, which the server may not know yet. */
   isLeft = false;
-  /** Its last event has come. */
+  /** The last event has arrived. */
   isComplete = false;
   begin: () => void = () => {};
   onRemoved: () => void = () => {};
@@ -342,7 +342,7 @@ class FollowedTurn implements TurnConnection {
     this.#wake();
   }
 
-  /** `lost`: the reason for whoever waits for the beginning. */
+  /** `lost`: the error for a consumer that waits for the beginning. */
   end(end: TurnEnd, lost?: Error): void {
     if (this.#end !== undefined) return;
     this.#end = end;

@@ -1,10 +1,10 @@
-// Server-sent events, as the HTML standard reads them ("9.2.6 Interpreting an event stream"), from bytes in any pieces.
+// Parser of server-sent events, following the HTML standard ("9.2.6 Interpreting an event stream"), for bytes in any pieces.
 
 /** One item of a stream of events. */
 export type SseItem =
   | {
       kind: "event";
-      /** Its name; `message` if it has none. */
+      /** Name of the event; `message` by default. */
       event: string;
       data: string;
       /** The last id in the stream, possibly of an earlier event; empty = none. */
@@ -21,17 +21,17 @@ export type SseItem =
       text: string;
     };
 
-/** More characters than this in one event, or in one line, are refused: such a stream is no server of ours. */
+/** Longer events or lines are refused: such a stream is not from our server. */
 export const EVENT_CHARS_MAX = 128 * 1024 * 1024;
 
 const CR = "\r";
 const LF = "\n";
 
-/** Reads a stream of events piece by piece. What is not whole at the end of the stream is no event. */
+/** Parses a stream of events piece by piece. An incomplete event at the end is dropped. */
 export class SseReader {
-  /** The BOM that may stand first is taken off by the decoder; bytes that are no UTF-8 become U+FFFD. */
+  /** The decoder removes a leading BOM and replaces invalid UTF-8 by U+FFFD. */
   readonly #decoder = new TextDecoder("utf-8");
-  /** Pieces of the line that has not ended. */
+  /** Pieces of the current line. */
   #line: string[] = [];
   #lineChars = 0;
   /** A CR ends a line at once; an LF right after it belongs to it. */
@@ -54,7 +54,7 @@ export class SseReader {
       this.#endedWithCr = false;
       if (text[0] === LF) from = 1;
     }
-    // The next of each, so that neither is looked for twice.
+    // The next of each, so that neither is searched twice.
     let cr = text.indexOf(CR, from);
     let lf = text.indexOf(LF, from);
     while (cr >= 0 || lf >= 0) {

@@ -1,6 +1,6 @@
-// Waiting before a retry.
+// Waits before retries.
 
-/** No wait before an attempt is longer, unless the server asks for it. */
+/** Longest wait before an attempt, unless the server asks for more. */
 export const WAIT_MS_MAX = 30_000;
 
 /**

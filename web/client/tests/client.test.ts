@@ -1,4 +1,4 @@
-// The client against `throughline serve` with the demo model: BASE_URL and KEY say where it is and who asks.
+// The client against `throughline serve` with the demo model, at BASE_URL and with KEY.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -16,7 +16,7 @@ const WEATHER: StartTurn = {
   input: [{ type: "text", text: "What's the weather in Beijing, Paris and New York?" }],
 };
 
-/** The events of a turn in one piece, read without the client. */
+/** The events of a turn in one request, without the client. */
 async function inOnePiece(turnId: string): Promise<Event[]> {
   const response = await fetch(`${baseUrl}/v1/turns/${turnId}/events`, {
     headers: { authorization: `Bearer ${key}` },

@@ -1,13 +1,13 @@
-// A way to the server that breaks, over and over.
+// An unreliable proxy.
 
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** A proxy on loopback that cuts every stream of events after so many bytes, and asks for a short wait before the next. */
+/** A proxy on loopback that cuts every stream of events after a number of bytes, and asks for a short wait before the next. */
 export class CuttingProxy {
-  /** Streams of events that were asked for. */
+  /** Number of requested event streams. */
   streams = 0;
-  /** Answers to `POST /v1/turns` that never arrive. */
+  /** Number of responses to `POST /v1/turns` to drop. */
   lost = 0;
   readonly #server: Server;
   readonly #target: URL;
@@ -56,19 +56,19 @@ export class CuttingProxy {
   #cut(url: URL, from: IncomingMessage, answer: ServerResponse): void {
     this.streams += 1;
     const place = url.search;
-    // Less than one event gets nobody further: more is let through until one is.
+    // Less than one event makes no progress: bytes pass until one is complete.
     this.#allowed = place === this.#place ? this.#allowed * 2 : this.#every;
     this.#place = place;
     let left = this.#allowed;
     from.on("data", (piece: Buffer) => {
       if (left <= 0) return;
-      // The opening comes in one piece, and is the same for all.
+      // The opening arrives in one piece, and is the same for all.
       const bytes = Buffer.from(piece.toString("latin1").replace(/^retry: \d+/, "retry: 1"), "latin1");
       answer.write(bytes.subarray(0, left));
       left -= bytes.length;
       if (left <= 0) {
         from.destroy();
-        // What was written goes out first, so that the cut is where it should be.
+        // Written bytes are flushed first, so that the cut is exact.
         setImmediate(() => answer.destroy());
       }
     });

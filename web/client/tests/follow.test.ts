@@ -1,4 +1,4 @@
-// Following a turn, with a server that is made of words: what it does at every place and for every answer.
+// Following a turn with a fake server: every position and every response.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -11,7 +11,7 @@ import {
   type ViewerEvent,
 } from "@throughline/client";
 
-/** Asked for in a request for events: `?after=…`, `?from=snapshot` or nothing. */
+/** Response to a request for events: `?after=…`, `?from=snapshot` or nothing. */
 type Answering = (search: string, at: number, signal: AbortSignal) => Response | Promise<Response>;
 
 const OPENING = "retry: 1\n: open\n\n";
@@ -27,7 +27,7 @@ const END = (seq: number) => ({ type: "stream_end", ...head(seq), status: "compl
 const frame = (event: { type: string; seq?: number }) =>
   `id: ${event.seq}\nevent: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 
-/** A response with these bytes, which then ends well, breaks, or says nothing more. */
+/** A response with these bytes, which then ends, breaks, or stays open. */
 function stream(
   text: string | Uint8Array,
   then: "end" | "break" | "hang" = "end",
@@ -57,7 +57,7 @@ const refusal = (status: number, headers: Record<string, string> = {}) =>
     { status, headers },
   );
 
-/** A client of that server, what it was asked, and how the connection was. */
+/** A client of that server, the requests it sent, and its connection states. */
 function of(answering: Answering, options: FollowOptions = {}) {
   const asked: string[] = [];
   const connections: ConnectionState[] = [];
@@ -93,7 +93,7 @@ const EVENTS = [
 ] as ViewerEvent[];
 const LOG = EVENTS.map((event) => frame(event as { type: string; seq: number }));
 
-/** The log behind a place, as a server gives it. */
+/** The log after a position, as the server sends it. */
 function behind(search: string): string {
   const after = Number(new URLSearchParams(search).get("after") ?? 0);
   return (
@@ -182,10 +182,10 @@ test("snapshots and resyncs come as what they are, and the place is theirs", asy
   );
   assert.deepEqual(kinds(await all(from.follow)), ["snapshot", "content_delta", "stream_end"]);
   assert.deepEqual(from.asked, ["?from=snapshot", "?after=5"]);
-  // The log has lost what was seen: the numbers behind it are new again.
+  // The log has lost delivered events: later numbers are used again.
   const lost = of(() => stream(OPENING + whole("resync", 1) + LOG.slice(1).join("")), { after: 900 });
   assert.deepEqual(kinds(await all(lost.follow)), ["resync", ...EVENTS.slice(1).map((event) => event.type)]);
-  // A message that has ended is the end.
+  // A finished message is the end.
   const over = of(() => stream(OPENING + whole("snapshot", 7, "completed"), "hang"), { snapshot: true });
   assert.deepEqual(kinds(await all(over.follow)), ["snapshot"]);
   assert.deepEqual(over.follow.ended, { reason: "stream_end" });
@@ -256,7 +256,7 @@ test("Retry-After is waited for", async () => {
     at === 1 ? refusal(503, { "retry-after": "1.7" }) : stream(behind(search)),
   );
   await all(follow);
-  // Longer than it would wait by itself.
+  // Longer than its own wait would be.
   assert.deepEqual(
     connections.flatMap((one) => (one.state === "waiting" ? [one.ms] : [])),
     [1_700],
@@ -273,7 +273,7 @@ test("a limit of failures counts those in a row", async () => {
   );
   await assert.rejects(all(one.follow), TypeError);
   assert.equal(one.follow.ended?.reason, "failed");
-  // The second connection brought events, so the count began anew there.
+  // The second connection brought events, so the count restarted there.
   assert.equal(one.asked.length, 4);
 });
 
@@ -343,7 +343,7 @@ test("whoever leaves closes the connection: by break, by the signal, and while n
   await waiting.follow.return();
   assert.deepEqual(await pending, { done: true, value: undefined });
   assert.deepEqual(await waiting.follow.next(), { done: true, value: undefined });
-  // In mid-wait before a connection, too.
+  // Also during a wait before a connection.
   const away = of(() => refusal(503, { "retry-after": "3600" }));
   const never = away.follow.next();
   while (away.connections.at(-1)?.state !== "waiting") await new Promise(setImmediate);

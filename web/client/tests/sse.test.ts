@@ -1,4 +1,4 @@
-// The reader of event streams, against the suite where it is there, and by the letter of the standard.
+// The parser of event streams, against the web platform tests if they are installed, and against the standard.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
@@ -11,7 +11,7 @@ interface Expected {
   id: string;
 }
 
-/** The same bytes as they came, and in pieces of 1, 2, 3 and 7. */
+/** The same events for the bytes as they came, and in pieces of 1, 2, 3 and 7. */
 function check(name: string, chunks: Uint8Array[], events: Expected[], retry?: number): void {
   const whole = Buffer.concat(chunks);
   const pieces = [1, 2, 3, 7].map((size) =>

@@ -1,4 +1,4 @@
-// What compiles, and what must not: each line below `@ts-expect-error` is an error, or the file does not compile.
+// Checks of types: each line below `@ts-expect-error` must not compile.
 
 import { ApiError, type Event, type Message, Throughline, type ViewerEvent } from "@throughline/client";
 
@@ -12,7 +12,7 @@ export async function calls(server: Throughline): Promise<void> {
   const whole: Message = message;
   for (const block of whole.blocks) {
     if (block.kind === "text") block.text.trim();
-    // @ts-expect-error only text and thoughts have a text
+    // @ts-expect-error only text and thinking blocks have a text
     block.text.trim();
   }
   await server.call("GET /v1/tools");
@@ -27,23 +27,23 @@ export async function calls(server: Throughline): Promise<void> {
   await server.call("GET /v1/nothing");
   // @ts-expect-error the path is needed
   await server.call("GET /v1/turns/{turn_id}");
-  // @ts-expect-error and so is what stands in it
+  // @ts-expect-error the path needs its parameter
   await server.call("GET /v1/turns/{turn_id}", { path: {} });
-  // @ts-expect-error a body that must be there
+  // @ts-expect-error the body is required
   await server.call("POST /v1/turns", {});
   // @ts-expect-error an input is a list
   await server.call("POST /v1/turns", { body: { input: "Hello" } });
-  // @ts-expect-error a field that there is not
+  // @ts-expect-error unknown field
   await server.call("POST /v1/turns", { body: { input: [], temperature: 1 } });
-  // @ts-expect-error a part of a kind that there is not
+  // @ts-expect-error unknown kind of part
   await server.call("POST /v1/turns", { body: { input: [{ type: "video", file_id: "f" }] } });
-  // @ts-expect-error a query that there is not
+  // @ts-expect-error unknown query parameter
   await server.call("GET /v1/tools", { query: { agents: "a" } });
-  // @ts-expect-error it takes no body
+  // @ts-expect-error the operation has no body
   await server.call("GET /v1/tools", { body: {} });
-  // @ts-expect-error one of two words
+  // @ts-expect-error not one of the values
   await server.call("GET /v1/history/export", { query: { format: "xml" } });
-  // @ts-expect-error no such field in the answer
+  // @ts-expect-error unknown field of the response
   console.log(started.conversation);
 }
 
@@ -66,12 +66,12 @@ function look(viewed: ViewerEvent): string {
     case "resync":
       return `${viewed.last_seq} ${viewed.message.message_id}`;
     case "waiting":
-      // In the log it has a number; told to one viewer it has none.
+      // Numbered in the log; an event for one viewer has no number.
       return "seq" in viewed ? String(viewed.seq) : viewed.why;
     case "stream_end":
-      // @ts-expect-error the end says no text
+      // @ts-expect-error the end has no text
       return viewed.text;
-    // @ts-expect-error no event is called so
+    // @ts-expect-error unknown event
     case "content":
       return "";
     default: {
@@ -89,5 +89,5 @@ export function errors(error: unknown): string | undefined {
   return `${status} ${error.code} ${error.remedy ?? ""} ${seconds ?? 0}`;
 }
 
-// @ts-expect-error a server has an address
+// @ts-expect-error the address is required
 new Throughline({ key: "tl_…" });

@@ -1,9 +1,9 @@
-// Numbers of many: what the rows say.
+// Statistics of the rows.
 
-/** The subject that is the product, and may not complain. */
+/** Name of our own page, which must log no errors. */
 export const OURS = "throughline";
 
-/** The value that so much of them do not exceed; NaN of none. */
+/** Percentile of the values; NaN without values. */
 export function percentile(values: readonly number[], part: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? Number.NaN;

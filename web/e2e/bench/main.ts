@@ -1,4 +1,4 @@
-// `cargo xtask bench page`: what the page takes, through the real server. Each line of standard output is a row.
+// `cargo xtask bench page`: performance of the page with the real server. Each line of standard output is a row.
 
 import { OURS } from "./figures.ts";
 import { peers } from "./peers.ts";
@@ -9,14 +9,14 @@ import { FULL, QUICK, stream } from "./streams.ts";
 import { Upstream } from "./upstream.ts";
 
 const isQuick = process.argv.includes("--quick");
-/** `--only=s1,scroll`: for whoever looks for something. */
+/** Selects scenarios: `--only=s1,scroll`. */
 const only = process.argv
   .find((word) => word.startsWith("--only="))
   ?.slice(7)
   .split(",");
 const isWanted = (name: string): boolean => only === undefined || only.includes(name);
 
-/** `--peers`: beside others even if quick; `--no-peers`: alone even if not. */
+/** `--peers`: with other pages even if quick; `--no-peers`: without them. */
 const isBesidePeers = process.argv.includes("--peers") || !(isQuick || process.argv.includes("--no-peers"));
 const others = isBesidePeers ? peers(process.env.BENCH_FOLDER ?? "") : undefined;
 const upstream = await Upstream.start(others?.folder ?? "");

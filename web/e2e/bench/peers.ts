@@ -1,22 +1,22 @@
-// Other people's views of the same stream, each a page of its own; built where nothing of ours is changed.
+// Other chat components with the same stream, each in a page of its own, built without our plugins.
 
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 
 export interface Peers {
-  /** Their pages, by name. */
+  /** Folder with the pages of the peers. */
   folder: string;
   found: { name: string; version: string }[];
 }
 
-/** Package, and the file in `peers/src` that shows a message with it. */
+/** Package, and the file in `peers/src` that renders a message with it. */
 const PEERS = [
   { name: "streamdown", packages: ["streamdown"] },
   { name: "assistant-ui", packages: ["@assistant-ui/react", "@assistant-ui/react-markdown"] },
 ];
 
-/** Installs and builds them in this folder; `undefined`: they cannot be had here. */
+/** Installs and builds the peers in this folder; `undefined`: not possible here. */
 export function peers(folder: string): Peers | undefined {
   const sources = join(import.meta.dirname, "peers");
   const client = resolve(import.meta.dirname, "../../client/src/index.ts");

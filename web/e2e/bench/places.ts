@@ -1,4 +1,4 @@
-// What is measured besides streaming: the start, a long conversation, a big result, and what fifty turns leave behind.
+// Measurements besides streaming: start, a long conversation, a large result, and memory after fifty turns.
 
 import { median, most, OURS, percentile, rounded } from "./figures.ts";
 import type { Asked } from "./prepare.ts";
@@ -6,7 +6,7 @@ import { Tab } from "./tab.ts";
 
 const PAUSE_MS = 16;
 
-/** From an empty cache to a page that can be typed into. */
+/** Time from an empty cache to an editable composer. */
 export async function start(asked: Asked, times: number) {
   const rows: { script: number; wall: number; long: number; heap: number }[] = [];
   for (let time = 0; time < times; time += 1) {
@@ -38,7 +38,7 @@ export async function start(asked: Asked, times: number) {
   };
 }
 
-/** A conversation of many messages, from its end to its beginning and back. */
+/** Scrolls through a long conversation, from its end to its beginning and back. */
 export async function scroll(asked: Asked, messages: number) {
   const conversation = await asked.conversation(messages, "rate=0 seconds=1 cards=5 rows=4");
   const tab = await Tab.open(asked.at(`/c/${conversation}`));
@@ -64,7 +64,7 @@ export async function scroll(asked: Asked, messages: number) {
   await there();
   const after = await tab.counters();
   const seen = await tab.end();
-  // Once more: a trace costs, so what it is made of does not count above.
+  // Repeated with a trace, whose overhead must not count above.
   const work = await tab.frameWork(there);
   const p95 = (kind: "page" | "painting"): number =>
     rounded(
@@ -94,7 +94,7 @@ export async function scroll(asked: Asked, messages: number) {
   return row;
 }
 
-/** A result of two megabytes: its card is opened, and then all of it. */
+/** Opens a card with two megabytes, then the whole result. */
 export async function big(asked: Asked) {
   const conversation = await asked.conversation(1, "rate=0 seconds=1 cards=1 rows=26000");
   const tab = await Tab.open(asked.at(`/c/${conversation}`));
@@ -116,7 +116,7 @@ export async function big(asked: Asked) {
   };
 }
 
-/** From a click to the frame in which something is there, or in which what was clicked is gone. */
+/** Time from a click to the frame in which an element appears or disappears. */
 async function shownAfter(tab: Tab, clicked: string, shown: string | undefined): Promise<number> {
   const place = tab.page.locator(clicked).first();
   await place.evaluate((element, selector) => {
@@ -128,7 +128,7 @@ async function shownAfter(tab: Tab, clicked: string, shown: string | undefined):
         const began = performance.now();
         const look = (): void => {
           if (!there()) return void requestAnimationFrame(look);
-          // Behind this frame it has been drawn.
+          // After this frame it has been painted.
           setTimeout(() => resolve(performance.now() - began));
         };
         look();
@@ -139,7 +139,7 @@ async function shownAfter(tab: Tab, clicked: string, shown: string | undefined):
   return await tab.page.evaluate(() => (window as unknown as { shownAfter: Promise<number> }).shownAfter);
 }
 
-/** Turn after turn, each in a conversation of its own: what is left of those that nobody looks at any more. */
+/** Turn after turn, each in a conversation of its own: memory of conversations that are closed. */
 export async function growth(asked: Asked, first: number, turns: number) {
   const tab = await Tab.open(asked.url);
   const measure = async () => {
@@ -168,7 +168,7 @@ export async function growth(asked: Asked, first: number, turns: number) {
   };
 }
 
-/** What a field alone keeps of what was typed into it, so that the browser can take it back. */
+/** Memory that the field itself keeps for undo. */
 async function undoable(times: number): Promise<number> {
   const tab = await Tab.open("about:blank");
   await tab.page.setContent("<textarea></textarea>");

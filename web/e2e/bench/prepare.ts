@@ -1,16 +1,16 @@
-// The server under measurement, with the model of the bench behind it.
+// The measured server, with the bench model as upstream.
 
 import { Server } from "../server.ts";
 import type { Upstream } from "./upstream.ts";
 
-/** The server, for whoever measures. */
+/** The measured server. */
 export interface Asked {
-  /** The page, signed in. */
+  /** Address of the page, with sign-in. */
   url: string;
   key: string;
-  /** A path of the page, signed in. */
+  /** Address of a path of the page, with sign-in. */
   at(path: string): string;
-  /** A conversation with so many turns of this load. */
+  /** A conversation with this many turns of this load. */
   conversation(turns: number, load: string): Promise<string>;
   stop(): Promise<void>;
 }
@@ -40,7 +40,7 @@ export async function prepare(upstream: Upstream): Promise<Asked> {
   return { url: at("/"), key, at, conversation, stop: () => server.stop() };
 }
 
-/** One agent, one tool that only computes, and the bounds of a key lifted: one key asks for everybody here. */
+/** One agent, one cheap tool, and no limits: one key is used for everything. */
 function configuration(host: string): string {
   return `[upstreams.bench]
 dialect = "openai-chat"

@@ -1,22 +1,22 @@
-// What is measured inside of a page, ours or a peer's. It is handed over as text, so it uses nothing from outside of itself.
+// Probe inside of a page, ours or a peer's. It is injected as text, so it uses nothing from outside of itself.
 
-/** What a page has seen of itself. */
+/** Measurements of a page. */
 export interface Seen {
   /** Milliseconds between frames. */
   frames: number[];
   /** Durations of tasks over 50 ms. */
   long: number[];
-  /** When each stamp was on the screen, in milliseconds since 1970. */
+  /** Time when each stamp appeared, in milliseconds since 1970. */
   stamps: number[];
-  /** When there were so many cards and one more. */
+  /** Time when each card appeared. */
   cards: number[];
-  /** From a key or a click to the frame that answered it; under 16 ms is 0. */
+  /** From a key or a click to the next frame; under 16 ms is 0. */
   inputs: number[];
 }
 
 export interface Probe {
   begin(): void;
-  /** The highest stamp on the screen. */
+  /** Highest stamp on the screen. */
   last(): number;
   end(): Seen;
 }
@@ -27,9 +27,9 @@ declare global {
   }
 }
 
-/** Makes `window.bench`. */
+/** Creates `window.bench`. */
 export function probe(): void {
-  /** So much of the end of the text is looked at; and so much of one piece of it, for hidden outputs are long. */
+  /** Limits of the search at the end of the text: nodes, and characters per node, since hidden outputs are long. */
   const [nodesMax, charactersMax] = [60, 300];
   const [long, inputs] = [[] as number[], new Map<number, number>()];
   let [frames, stamps, cards] = [[] as number[], [] as number[], [] as number[]];
@@ -46,7 +46,7 @@ export function probe(): void {
 
   const articles = document.getElementsByTagName("article");
   const shown = document.getElementsByClassName("card");
-  /** The end of the last message, as it stands in the document, back to the stamp that was seen last. */
+  /** End of the last message in document order, back to the last seen stamp. */
   const tail = (): string => {
     const last = articles[articles.length - 1];
     if (last === undefined) return "";
@@ -73,7 +73,7 @@ export function probe(): void {
       }
     }
   };
-  // A task behind a frame runs when that frame has been drawn.
+  // A task after a frame runs when that frame has been painted.
   const behind = new MessageChannel();
   behind.port1.onmessage = look;
   const frame = (time: number): void => {

@@ -1,23 +1,23 @@
-// Another machine on the same host may take the processors away in the middle of a measurement: then it is done again.
+// Detects other load on the host during a measurement, which is then repeated.
 
 import { readFileSync } from "node:fs";
 import { rounded } from "./figures.ts";
 
-/** More of the processors' time than this given to others, and the measurement is theirs. */
+/** Share of stolen processor time above which a measurement is repeated. */
 const STOLEN_MAX = 0.02;
-/** The row that was disturbed least counts, if none was quiet. */
+/** After this many repetitions the row with the least disturbance counts. */
 const TIMES_MAX = 4;
-/** Before it is done again others may come to rest; looked at so often, and so many times at most. */
+/** Interval and number of checks for a quiet host before a repetition. */
 const LOOK_MS = 10_000;
 const LOOKS_MAX = 24;
 
-/** Whose row it is, and of what. */
+/** Name and scenario of a row. */
 export interface Row {
   subject: string;
   scenario: string;
 }
 
-/** The row of a quiet time, with the share of the processors that others had, in percent. */
+/** Measures until the host is quiet, with the stolen share in percent. */
 export async function undisturbed(
   measure: () => Promise<Row>,
   times = TIMES_MAX,
@@ -51,11 +51,11 @@ interface Ticks {
   all: number;
 }
 
-/** Of the first line of `/proc/stat` (proc(5)); where there is none, nothing is known to be stolen. */
+/** First line of `/proc/stat` (proc(5)); without it, nothing counts as stolen. */
 function ticks(): Ticks {
   try {
     const [line = ""] = readFileSync("/proc/stat", "utf8").split("\n");
-    // The time of guests, the last two, is in the first two already.
+    // Guest time, the last two, is included in the first two.
     const fields = line.split(/ +/).slice(1, 9).map(Number);
     return { stolen: fields[7] ?? 0, all: fields.reduce((sum, field) => sum + field, 0) };
   } catch {

@@ -1,35 +1,35 @@
-// What the model of the bench says: mixed Markdown in two languages, a token a piece, with calls between. The same every time.
+// Script of the bench model: mixed Markdown in two languages, one token per piece, with calls in between. Always the same.
 
-/** What is asked for, written into the question: `rate=300 seconds=60 cards=30`. */
+/** Parameters in the question: `rate=300 seconds=60 cards=30`. */
 export interface Load {
-  /** Pieces in a second; 0: all at once. */
+  /** Pieces per second; 0: all at once. */
   rate: number;
   seconds: number;
   cards: number;
-  /** Rows that each call gives. */
+  /** Rows of each result. */
   rows: number;
 }
 
 export type Piece =
   | { kind: "text"; text: string }
-  /** As text; the number stands in it, so that it can be seen on the screen. */
+  /** A stamp: a visible number, to detect it on the screen. */
   | { kind: "stamp"; text: string; stamp: number }
   | { kind: "open"; call: number }
   | { kind: "arguments"; call: number; text: string }
   /** The model waits for its tools. */
   | { kind: "step" };
 
-/** A token, in characters: about that of English and Chinese together. */
+/** Length of a token in characters: an average of English and Chinese. */
 const TOKEN = { least: 2, most: 6 };
-/** Tokens between two stamps. */
+/** Tokens between stamps. */
 const STAMP_EVERY = 40;
-/** Calls of one step; the text goes on behind each. */
+/** Calls per step; the text continues after each. */
 export const CALLS_A_STEP = 3;
 const FRAGMENT = 6;
-/** Tokens a second if everything is said at once. */
+/** Tokens per second if everything is sent at once. */
 const AT_ONCE = 300;
 
-/** In no word of the text, and in no language of markup. */
+/** Delimiters that occur in no word of the text, and in no markup. */
 export const stampText = (stamp: number): string => `§${stamp}§`;
 
 export function piecesOf(load: Load): Piece[] {
@@ -51,7 +51,7 @@ export function piecesOf(load: Load): Piece[] {
       pieces.push(...call(calls, random, load.rows));
       calls += 1;
     }
-    // Text follows each call, so half of what is between two calls comes before the border.
+    // Text follows each call, so half of the text between two calls comes before the end of a step.
     const isFull = calls > 0 && (calls % CALLS_A_STEP === 0 || calls === load.cards);
     if (isFull && token === calls * every - 1) pieces.push({ kind: "step" });
   }
@@ -85,7 +85,7 @@ function prose(random: () => number) {
       rest = rest.slice(length);
       return taken;
     },
-    /** Whether a word may stand here without changing what is around it. */
+    /** True if a word can be inserted here without changing the markup. */
     isInWords: (): boolean => /^ ?[\p{L}]+ [\p{L}]/u.test(rest),
   };
 }
@@ -117,7 +117,7 @@ export function words(random: () => number, count: number): string {
   return Array.from({ length: count }, () => WORDS[Math.floor(random() * WORDS.length)]).join(" ");
 }
 
-/** Numbers from 0 to 1 that are the same in every run. */
+/** Random numbers from 0 to 1, the same in every run. */
 export function dice(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,4 +1,4 @@
-// The scenarios of streaming: what a page takes to show a reply at a fixed rate, and how late it is.
+// Streaming scenarios: processor time and latency of a reply at a fixed rate.
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -10,7 +10,7 @@ import type { Run, Upstream } from "./upstream.ts";
 export interface Scenario {
   name: string;
   load: Load;
-  /** The processor is so many times slower for the page. */
+  /** Factor by which the processor is throttled for the page. */
   slower?: number;
 }
 
@@ -28,11 +28,11 @@ export const QUICK: readonly Scenario[] = [
   { name: "s4", load: { rate: 1500, seconds: 5, cards: 3, rows: 40 } },
 ];
 
-/** A folder for profiles, one of each scenario. */
+/** Folder for a profile of each scenario. */
 const PROFILES = process.env.BENCH_PROFILES;
-/** Somebody types while it streams; so far apart. */
+/** Interval of keystrokes during the stream. */
 const TYPED_EVERY_MS = 1_500;
-/** What has not come so long after the end does not come. */
+/** Time limit after the end of the stream. */
 const PATIENCE_MS = 20_000;
 
 export async function stream(
@@ -60,7 +60,7 @@ export async function stream(
     const kept = await tab.collected();
     if (tab.complaints.length > 0) {
       const complained = `${subject} ${name}: ${tab.complaints.join("; ")}`;
-      // What others' views complain of is theirs, and no reason to measure nothing.
+      // Errors in the console of peers do not count.
       if (subject === OURS) throw new Error(complained);
       process.stderr.write(`  ${complained}\n`);
     }
@@ -94,7 +94,7 @@ export async function stream(
   }
 }
 
-/** The turn, when the model has said its last piece. */
+/** The run, when the model has sent its last piece. */
 async function ended(
   upstream: Upstream,
   question: string,
@@ -115,7 +115,7 @@ async function ended(
   }
 }
 
-/** Whether all is on the screen in the end. */
+/** Whether everything is on the screen in the end. */
 async function caughtUp(tab: Tab, run: Run): Promise<boolean> {
   const late = Date.now() + PATIENCE_MS;
   while ((await tab.lastStamp()) < run.stamps.length - 1) {
@@ -125,7 +125,7 @@ async function caughtUp(tab: Tab, run: Run): Promise<boolean> {
   return true;
 }
 
-/** From when it was said to when it was seen. What was never seen is as late as can be. */
+/** Delay from sending to display. A stamp that never appeared gets the maximum. */
 function delays(said: readonly number[], seen: readonly number[]): number[] {
   return Object.keys(said).map(
     (at) => (seen[Number(at)] ?? Number.POSITIVE_INFINITY) - (said[Number(at)] ?? 0),

@@ -1,11 +1,11 @@
-// One browser with one page under measurement, through the protocol of its debugger.
+// One browser with one measured page, controlled by the DevTools protocol.
 
 import type { CDPSession, Page } from "playwright-core";
 import { closeBrowser, Visitor } from "../browser.ts";
 import { probe, type Seen } from "./probe.ts";
 import { type FrameWork, frameWork } from "./work.ts";
 
-/** What the browser counts of a page. Times are processor time, in seconds. */
+/** Counters of the browser for a page. Times are processor time, in seconds. */
 export interface Counters {
   ScriptDuration: number;
   TaskDuration: number;
@@ -35,19 +35,19 @@ export class Tab {
     return new Tab(visitor, session);
   }
 
-  /** As if the processor were so many times slower. */
+  /** Throttles the processor by this factor. */
   async slow(times: number): Promise<void> {
     await this.#debugger.send("Emulation.setCPUThrottlingRate", { rate: times });
   }
 
-  /** Where the time goes, as a browser's developer tools read it; what measures costs, so this is no run that counts. */
+  /** Records a CPU profile for developer tools. Profiling costs time, so such a run does not count. */
   async profile(): Promise<() => Promise<string>> {
     await this.#debugger.send("Profiler.enable");
     await this.#debugger.send("Profiler.start");
     return async () => JSON.stringify((await this.#debugger.send("Profiler.stop")).profile);
   }
 
-  /** What each frame takes meanwhile. */
+  /** Work of each frame meanwhile. */
   frameWork(happen: () => Promise<void>): Promise<FrameWork[]> {
     return frameWork(this.#debugger, happen);
   }
@@ -64,7 +64,7 @@ export class Tab {
     };
   }
 
-  /** What is left when nothing is kept that nobody holds. */
+  /** Counters after a garbage collection. */
   async collected(): Promise<Counters> {
     await this.#debugger.send("HeapProfiler.collectGarbage");
     await this.#debugger.send("HeapProfiler.collectGarbage");
@@ -83,7 +83,7 @@ export class Tab {
     return this.page.evaluate(() => window.bench.end());
   }
 
-  /** Says something in the only field that every page here has. */
+  /** Sends a question with the page's only field. */
   async ask(question: string): Promise<void> {
     await this.page.locator("textarea").first().fill(question);
     await this.page.keyboard.press("Enter");
@@ -100,7 +100,7 @@ export class Tab {
 
   async close(): Promise<void> {
     await this.#visitor.leave();
-    // Each is measured in a browser that has just started.
+    // Each scenario runs in a fresh browser.
     await closeBrowser();
   }
 }

@@ -1,5 +1,5 @@
-// The model server of the bench: Chat Completions at a fixed rate, which remembers when it said what. It also answers for the
-// tool that the model calls, and hands out the pages of the peers.
+// The bench model: Chat Completions at a fixed rate, with the time of each piece. It also serves the tool that the model calls, and
+// the pages of the peers.
 
 import { readFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
@@ -7,9 +7,9 @@ import type { AddressInfo } from "node:net";
 import { extname, join, normalize } from "node:path";
 import { CALLS_A_STEP, dice, type Load, type Piece, piecesOf, words } from "./script.ts";
 
-/** Between two looks at what is due. */
+/** Interval of sending due pieces. */
 const TICK_MS = 4;
-/** How long the tool takes: a card that runs is seen. */
+/** Duration of the tool, so that a running card is visible. */
 const TOOL_MS = 250;
 const TYPES: Record<string, string> = {
   ".html": "text/html",
@@ -17,15 +17,15 @@ const TYPES: Record<string, string> = {
   ".css": "text/css",
 };
 
-/** One turn, over all its steps. */
+/** One turn with all of its steps. */
 export interface Run {
-  /** When each stamp was sent, in milliseconds since 1970. */
+  /** Time when each stamp was sent, in milliseconds since 1970. */
   stamps: number[];
-  /** When the first byte of each call was sent. */
+  /** Time when the first byte of each call was sent. */
   calls: number[];
   characters: number;
   pieces: number;
-  /** When the first and the last piece were sent. */
+  /** Time of the first and the last piece. */
   began: number;
   ended?: number;
 }
@@ -50,7 +50,7 @@ export class Upstream {
     });
   }
 
-  /** `peers`: the folder of their pages. */
+  /** `peers`: folder with the pages of the peers. */
   static async start(peers: string): Promise<Upstream> {
     const upstream = new Upstream(peers);
     await new Promise<void>((resolve) => upstream.#server.listen(0, "127.0.0.1", resolve));
@@ -61,12 +61,12 @@ export class Upstream {
     return `127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
-  /** What became of the turn with this question. */
+  /** The run for this question. */
   run(question: string): Run | undefined {
     return this.#runs.get(question);
   }
 
-  /** What was asked may be asked again. */
+  /** Allows the same questions again. */
   forget(): void {
     this.#runs.clear();
   }
@@ -119,7 +119,7 @@ export class Upstream {
   }
 }
 
-/** Says what is due until the step has ended. After a tool the clock has gone on: what was missed follows at once. */
+/** Sends due pieces until the step has ended. The clock goes on during a tool, so missed pieces follow at once. */
 function speak(run: Progress, response: ServerResponse): void {
   const { script, load } = run;
   const isPaced = load.rate > 0;
@@ -171,7 +171,7 @@ function chunk(piece: Exclude<Piece, { kind: "step" }>, run: Progress): string {
   }
 }
 
-/** Fragments of calls carry their place in the step alone, as with OpenAI. */
+/** Fragments of a call after the first have only its index, as with OpenAI. */
 function callOf(call: number, { id, name, text }: { id?: string; name?: string; text: string }) {
   return {
     index: call % CALLS_A_STEP,
@@ -192,7 +192,7 @@ function loadOf(question: string): Load {
   return { rate: number("rate"), seconds: number("seconds"), cards: number("cards"), rows: number("rows") };
 }
 
-/** What the user said last. */
+/** The last message of the user. */
 function questionOf(body: unknown): string {
   const messages = (body as { messages?: { role: string; content: unknown }[] }).messages ?? [];
   const content = messages.findLast(({ role }) => role === "user")?.content;

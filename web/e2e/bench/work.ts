@@ -1,12 +1,12 @@
-// What the page's thread does for each frame, from the browser's own trace: scripts, styles and layout, apart from painting.
+// Main-thread work of each frame, from the browser's trace: scripts, styles and layout, apart from painting.
 
 import type { CDPSession } from "playwright-core";
 
-/** Work of one frame in milliseconds of the page's thread. */
+/** Work of one frame in milliseconds of the main thread. */
 export interface FrameWork {
   /** Scripts, styles and layout. */
   page: number;
-  /** Turning it into pictures: what a graphics processor would do elsewhere. */
+  /** Rasterization, which a graphics processor would do elsewhere. */
   painting: number;
 }
 
@@ -39,7 +39,7 @@ const PAGE = new Set([
 ]);
 const PAINTING = new Set(["Commit", "Layerize", "Paint", "PrePaint", "ScrollLayer", "UpdateLayer"]);
 
-/** Traces what happens meanwhile. */
+/** Traces an action. */
 export async function frameWork(debug: CDPSession, happen: () => Promise<void>): Promise<FrameWork[]> {
   const events: TraceEvent[] = [];
   debug.on("Tracing.dataCollected", ({ value }) => events.push(...(value as unknown as TraceEvent[])));
@@ -64,7 +64,7 @@ function workOf(events: readonly TraceEvent[]): FrameWork[] {
   let [at, covered] = [0, 0];
   for (const { name, ts, dur = 0, tdur = dur } of spans) {
     const kind = PAGE.has(name) ? "page" : PAINTING.has(name) ? "painting" : undefined;
-    // What is inside of another is counted with it.
+    // Nested tasks are counted with the outer one.
     if (kind === undefined || ts < covered) continue;
     covered = ts + dur;
     while ((frames[at + 1]?.ts ?? Number.POSITIVE_INFINITY) <= ts) at += 1;

@@ -1,5 +1,5 @@
-// `cargo xtask pictures`: every view and state of the page, in both languages and themes, into docs/pictures. Each sheet shows one of
-// them four times; the first argument names another folder, and more of them single scenes.
+// `cargo xtask pictures`: screenshots of every scene, in both languages and themes, to docs/pictures. Each sheet shows a scene four
+// times; the first argument names another folder, further ones select scenes.
 
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
@@ -12,7 +12,7 @@ const [given, ...only] = process.argv.slice(3);
 const folder = resolve(given ?? join(import.meta.dirname, "../../../docs/pictures"));
 mkdirSync(folder, { recursive: true });
 
-/** By day in English, by night in Chinese, and the other way round. */
+/** English by day, Chinese by night, and the other way round. */
 const VARIANTS = [
   ["en", "light"],
   ["en", "dark"],
@@ -22,11 +22,11 @@ const VARIANTS = [
 type Theme = (typeof VARIANTS)[number][1];
 type Taken = { language: Language; theme: Theme; png: Buffer };
 
-/** What the README opens with, in full. */
+/** The picture at the top of the README, in full size. */
 const OPENS = { scene: "chat", language: "en", theme: "light", file: "page" };
-/** How long the avatar greets. */
+/** Duration of the avatar's greeting. */
 const GREETING_MS = 2_500;
-/** A picture in a sheet is so much smaller. */
+/** Scale of a picture in a sheet. */
 const SCALE = 0.5;
 
 const stage = await Stage.build();
@@ -42,7 +42,7 @@ try {
   await stage.strike();
 }
 
-/** One visitor sees everything, in one language. */
+/** Takes all scenes in one language. */
 async function tour(language: Language, taken: Map<Scene, Taken[]>): Promise<void> {
   const visitor = await Visitor.come({ locale: language === "en" ? "en-GB" : "zh-CN" });
   try {
@@ -50,7 +50,7 @@ async function tour(language: Language, taken: Map<Scene, Taken[]>): Promise<voi
       await visitor.enter(stage.server.url, await stage.server.key(), scene.path, scene.size);
       await scene.arrive(new Guest(visitor, language));
       await stand(visitor);
-      // Nobody's pointer lies on anything, and what fades in has done so.
+      // No element is hovered, and transitions have ended.
       await visitor.page.mouse.move(0, 0);
       for (const theme of ["light", "dark"] as const) {
         await visitor.inTheme(theme);
@@ -68,12 +68,12 @@ async function tour(language: Language, taken: Map<Scene, Taken[]>): Promise<voi
   }
 }
 
-/** She greets whoever comes; in pictures she has done so. */
+/** Waits until the avatar's greeting has ended. */
 async function stand({ page }: Visitor): Promise<void> {
   await page.waitForTimeout(page.url().includes("/history") ? 0 : GREETING_MS);
 }
 
-/** Sheets of few colors, so that they are small. */
+/** Writes sheets with few colors, so that they are small. */
 async function develop(taken: Map<Scene, Taken[]>): Promise<void> {
   const lab = await Visitor.come();
   let bytes = 0;
@@ -101,7 +101,7 @@ async function develop(taken: Map<Scene, Taken[]>): Promise<void> {
   console.error(`  ${taken.size} sheets, ${Math.round(bytes / 1_000)} kB, in ${folder}`);
 }
 
-/** Pictures beside and below each other, two in a row. */
+/** Arranges pictures in rows of two. */
 async function sheet(lab: Visitor, pngs: readonly Buffer[], scale: number): Promise<Uint8Array> {
   const encoded = pngs.map((png) => png.toString("base64"));
   const { width, height, data } = await lab.page.evaluate(

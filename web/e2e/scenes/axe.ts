@@ -1,11 +1,11 @@
-// What axe says of every row of scenes.ts. A file of tests for each language, so that they run at the same time.
+// Accessibility checks of all scenes. Each language has its own file of tests, so that they run in parallel.
 
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { closeBrowser, Visitor } from "../browser.ts";
 import { Guest, SCENES } from "./scenes.ts";
 import { type Language, Stage } from "./stage.ts";
 
-/** axe finds nothing (all of its rules) in any view and state, in either theme. */
+/** Checks that axe (all rules) reports nothing for any scene, in both themes. */
 export function checkEveryScene(language: Language): void {
   describe(`axe has nothing to say, ${language}`, () => {
     let stage: Stage;

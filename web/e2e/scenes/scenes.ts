@@ -1,5 +1,5 @@
-// Every view and state of the page, and how one gets there: a row each. What a row shows is looked at by axe and drawn into
-// docs/pictures. A view is added by adding its row.
+// All views and states of the page, with the steps to reach them: one row per scene. Each is checked by axe and drawn into
+// docs/pictures. A new view needs a new row.
 
 import type { Locator, Page } from "playwright-core";
 import { en } from "../../app/src/i18n/en.ts";
@@ -8,7 +8,7 @@ import { zh } from "../../app/src/i18n/zh.ts";
 import type { Visitor } from "../browser.ts";
 import { ASK, type Language, type Question } from "./stage.ts";
 
-/** Whoever goes there. */
+/** The user of a scene. */
 export class Guest {
   readonly visitor: Visitor;
   readonly page: Page;
@@ -22,14 +22,14 @@ export class Guest {
     this.words = language === "en" ? en : zh;
   }
 
-  /** In a conversation of its own. */
+  /** Asks in a new conversation. */
   async ask(question: Question): Promise<void> {
     await this.visitor.say(ASK[question][this.language]);
   }
 
   async asked(question: Question): Promise<void> {
     await this.ask(question);
-    // What can be done with an answer that is complete.
+    // Actions of a finished answer.
     await this.button(this.words.regenerate).waitFor();
   }
 
@@ -45,20 +45,20 @@ export class Guest {
     await this.card(tool).locator(".card-head").nth(at).click();
   }
 
-  /** Of the conversation that is shown. Rows move away from the mouse when the list changes, but not from the keyboard. */
+  /** Opens the menu of the current conversation. Rows move away from the mouse when the list changes, but not from the keyboard. */
   async openMenu(): Promise<void> {
     const row = this.page.locator(".conversation-row:has([aria-current])");
     await row.getByRole("link").focus();
     await row.getByRole("button").click();
   }
 
-  /** The dialog of models. */
+  /** Opens the dialog of models. */
   async openModels(): Promise<void> {
     await this.button(this.words.settings).click();
     await this.button(this.words.connectHow).click();
   }
 
-  /** All that is in the thread, from its beginning. */
+  /** Scrolls to the beginning of the thread. */
   async fromTop(): Promise<void> {
     await this.page.locator("ol article").first().scrollIntoViewIfNeeded();
   }
@@ -66,22 +66,22 @@ export class Guest {
 
 export interface Scene {
   name: string;
-  /** Where it is; default the chat. */
+  /** Path of the scene; default the chat. */
   path?: string;
-  /** Of the window. */
+  /** Size of the window. */
   size?: { width: number; height: number };
   arrive(guest: Guest): Promise<void>;
-  /** Part of the page that the picture is of; default all of it. */
+  /** Selector of the pictured part; default the whole page. */
   shown?: string;
-  /** Not among the pictures: others show as much. */
+  /** Not pictured: other scenes show the same. */
   isPlain?: true;
 }
 
 const PHONE = { width: 360, height: 740 };
-/** So high that a whole message stands on it. */
+/** A window with room for a whole message. */
 const TALL = { width: 1280, height: 1_500 };
 
-/** A reply as a model's server sent it, with a call in it. */
+/** A recorded reply with a call. */
 const RECORDED = [
   '{"choices":[{"index":0,"delta":{"role":"assistant","content":"I look at the weather."}}]}',
   '{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","type":"function","function":{"name":"weather","arguments":""}}]}}]}',
@@ -143,7 +143,7 @@ export const SCENES: readonly Scene[] = [
     arrive: async (guest) => {
       const { page, words } = guest;
       await guest.ask("states");
-      // One is denied, one is stopped by itself; the rest ends alone.
+      // One is denied, one is stopped separately; the rest ends by itself.
       await page.getByRole("button", { name: new RegExp(`^${words.deny}`) }).click();
       const reason = page.getByRole("textbox", { name: words.denyReason });
       await reason.fill(guest.language === "en" ? "Nobody works at night" : "夜里没人上班");

@@ -1,4 +1,4 @@
-// A server whose model can be brought into every state that the page shows. What it says is invented, in both languages.
+// A server whose model can reach every state of the page, with invented texts in both languages.
 
 import { createServer, type Server as HttpServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -7,7 +7,7 @@ import { type Rule, Server } from "../server.ts";
 
 export type Language = "en" | "zh-CN";
 
-/** What is said to bring about what: the first words of the question. */
+/** First words of the question that lead to each state. */
 export const ASK = {
   plan: { en: "Plan three days in Chengdu for Ada and me", "zh-CN": "帮我和小林安排成都三日游" },
   states: { en: "Show me how calls end", "zh-CN": "看看调用都怎么结束" },
@@ -25,7 +25,7 @@ export const ASK = {
 export type Question = keyof typeof ASK;
 
 const call = (name: string, args: object) => ({ call: { name, arguments: args } });
-/** Longer than anybody looks. */
+/** Longer than any test takes. */
 const FOR_EVER = { pause: 600_000 };
 
 function rules(language: Language): Rule[] {
@@ -247,7 +247,7 @@ const TREE = JSON.stringify({
   total: { amount: 1280.5, currency: "CNY" },
 });
 
-/** Tools that give what a picture needs. */
+/** Tools with the results that scenes need. */
 function tools(pictureHost: string): string {
   const command = (name: string, description: string, argv: string[], more = ""): string => `
 [commands."${name}"]
@@ -257,7 +257,7 @@ input = "none"
 effect = "read"
 ${more}`;
   return [
-    // Calls that are at work, and questions that nobody answers, are left behind by scene after scene.
+    // Running calls and open approvals are left behind by each scene.
     "[server.limits]\nturns_per_key_max = 256\nturns_per_minute_max = 6_000\n",
     command("slow.work", "Works for a long time", ["sleep", "600"], "timeout_ms = 600_000\n") +
       'parameters = \'\'\'{"type": "object", "properties": {"minutes": {"type": "integer"}}}\'\'\'\n',
@@ -275,10 +275,10 @@ effect = "read"
   ].join("");
 }
 
-/** Braces would name an argument. */
+/** Escapes braces, which would name an argument. */
 const plain = (word: string): string => word.replace(/[{}]/g, "$&$&");
 
-/** The server, and what stands behind its tools. */
+/** The server, and the services behind its tools. */
 export class Stage {
   readonly server: Server;
   readonly #pictures: HttpServer;
@@ -306,7 +306,7 @@ export class Stage {
   }
 }
 
-/** Hills under a sky, in the colors of the page. */
+/** A picture of hills in the colors of the page. */
 function hills(): Uint8Array {
   const [width, height] = [240, 120];
   const [sky, far, near] = [

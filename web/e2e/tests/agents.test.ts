@@ -5,7 +5,7 @@ import { Server } from "../server.ts";
 
 const house = House.of();
 
-/** Somebody at the agents of a server of their own. */
+/** A user at the agents view of a server of their own. */
 async function visitor(kind: Kind = {}): Promise<{ somebody: Visitor; server: Server }> {
   const server = await house.own(Server.start());
   const somebody = await house.visitor(kind, server, "/agents");
@@ -13,7 +13,7 @@ async function visitor(kind: Kind = {}): Promise<{ somebody: Visitor; server: Se
   return { somebody, server };
 }
 
-/** Makes a copy of the agent that is shown. */
+/** Duplicates the current agent. */
 async function duplicated({ page }: Visitor, name: string): Promise<void> {
   await page.getByRole("button", { name: "Duplicate to edit" }).click();
   await page.getByRole("textbox", { name: "Name" }).fill(name);
@@ -30,11 +30,11 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   const { somebody } = await visitor();
   const { page } = somebody;
   await page.getByText("defined in the configuration file").waitFor();
-  // As text: nothing grey that looks broken.
+  // As text: no disabled fields.
   await page.locator("dt", { hasText: "System prompt" }).waitFor();
   expect(await page.getByRole("textbox", { name: "System prompt" }).count()).toBe(0);
   expect(await page.locator(".agent-form :disabled").count()).toBe(0);
-  // The index leads to a section, the search to a setting.
+  // The index links to a section, the search to a setting.
   await page.getByRole("button", { name: "Rules", exact: true }).click();
   await expect
     .poll(() => page.locator("#agent-part-rules").evaluate((part) => part === document.activeElement))
@@ -54,14 +54,14 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   expect(await somebody.violations()).toEqual([]);
   await duplicated(somebody, "careful");
 
-  // What is typed is shown as the model would be told it, before it is saved.
+  // The preview shows unsaved changes as the model would get them.
   const preview = page.getByRole("region", { name: "What the model sees" });
   await page.getByRole("textbox", { name: "System prompt" }).fill("I am {{ agent }}.");
   await preview.getByText("I am careful.").waitFor();
   await preview.getByRole("button", { name: "VCP" }).click();
   await preview.getByText(/<<<\[TOOL_REQUEST\]>>>/).waitFor();
 
-  // A rule, and a call that shows which one decides.
+  // A rule, and a sample call that shows which rule decides.
   await page.getByRole("button", { name: "Add a rule" }).click();
   const rule = page.getByRole("listitem", { name: "Rule 1" });
   await rule.getByRole("textbox", { name: "Tools" }).fill("demo.weather");
@@ -81,7 +81,7 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   expect(await somebody.violations()).toEqual([]);
   await saved(somebody);
 
-  // The next turn goes by it.
+  // The next turn follows the rule.
   await page.getByRole("button", { name: "Chat with this agent" }).click();
   await somebody.say("What's the weather in Paris?");
   await page
@@ -104,7 +104,7 @@ test("text rules are tried while they are typed, saved in their order, and hold 
   const rules = page.getByRole("region", { name: "Text rules", exact: true });
   await rules.getByRole("button", { name: "Add a text rule" }).click();
   const first = rules.getByRole("listitem", { name: "Text rule 1" });
-  // A pattern that is not there yet is no mistake; one that cannot be is told at its rule.
+  // An unfinished pattern is no error; an invalid one is reported at its rule.
   expect(await first.locator(".text-error").count()).toBe(0);
   await first.getByRole("textbox", { name: "Pattern" }).fill("(demo");
   await first.locator(".text-error").getByText("unclosed group").waitFor();
@@ -128,7 +128,7 @@ test("text rules are tried while they are typed, saved in their order, and hold 
   await somebody.picture("agents-text-rules");
   expect(await somebody.violations()).toEqual([]);
 
-  // In the other order the second one finds nothing of the first's making.
+  // In the other order the second rule has nothing to match.
   await second.getByRole("button", { name: "Move up: Text rule 2" }).click();
   await rules
     .getByRole("listitem", { name: "Text rule 1" })
@@ -205,7 +205,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
     .toBe("Hello {{ user }}");
   await expect.poll(() => page.getByRole("textbox", { name: "Tool rounds" }).inputValue()).toBe("5");
 
-  // Somebody else was faster.
+  // Another user saves first.
   const elsewhere = await somebody.tab();
   await elsewhere.goto(`${server.url}/agents?agent=kept`);
   await elsewhere.getByRole("textbox", { name: "System prompt" }).fill("Theirs");
@@ -228,7 +228,7 @@ test("in Chinese, in the dark and on a phone it is all there", async () => {
   const { somebody } = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = somebody;
   await somebody.picture("agents-phone-list");
-  // The list alone: an agent is a step further.
+  // The list only: an agent is one step further.
   expect(await page.getByRole("heading", { level: 2 }).count()).toBe(0);
   expect(await somebody.violations()).toEqual([]);
   await page.getByRole("button", { name: "新建智能体" }).click();
@@ -238,7 +238,7 @@ test("in Chinese, in the dark and on a phone it is all there", async () => {
   await page.getByRole("button", { name: "添加规则" }).click();
   await page.getByLabel("选择工具").selectOption("demo.calendar");
   await page.getByText("rule:1 ask").waitFor();
-  // A test of nothing would be lost unseen: it is told, and not saved.
+  // A condition without an argument would be lost: it is reported, and not saved.
   await page.getByRole("button", { name: "参数条件" }).click();
   await page.getByText("每个条件都要有各自的参数。").waitFor();
   await expect.poll(() => page.getByRole("button", { name: /^保存/ }).isDisabled()).toBe(true);

@@ -1,4 +1,4 @@
-// Questions as people read them, and answers that mean what people mean.
+// Approvals and the effect of each answer.
 
 import { expect, test } from "vitest";
 import { House } from "../house.ts";
@@ -12,14 +12,14 @@ const say = (text: string): Rule => ({ times: 1, does: [{ say: text }] });
 
 const house = House.of(() => Server.start());
 
-/** The first call is answered so; whether the second one, with other arguments, asks again. */
+/** Answers the first call; returns whether the second one, with other arguments, asks again. */
 async function asksAgain(choice: string, onlyThese: boolean): Promise<boolean> {
   const rules = [entry("Tea"), say("One."), entry("Lunch"), say("Two.")];
   const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
   const { page } = somebody;
   await somebody.say("first");
   const question = page.getByRole("group", { name: /wants to run/ });
-  // By keyboard alone, as soon as it says so.
+  // By keyboard, as soon as the shortcut is shown.
   await question.locator("kbd").first().waitFor();
   await page.keyboard.press("F6");
   await page.keyboard.press("Shift+A");
@@ -82,7 +82,7 @@ test("a denial that lasts is given by keyboard alone, and the next call is denie
   await page.keyboard.type("Not on Sundays");
   await somebody.picture("approval-denial-lasting");
   expect(await somebody.violations()).toEqual([]);
-  // To the button by the keyboard: Deny, Deny and stop, this turn, this conversation.
+  // Tab order: Deny, Deny and stop, this turn, this conversation.
   for (let presses = 0; presses < 4; presses++) await page.keyboard.press("Tab");
   await expect.poll(() => page.locator(":focus").innerText()).toBe("Deny in this conversation");
   await page.keyboard.press("Enter");

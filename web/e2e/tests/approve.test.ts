@@ -1,10 +1,10 @@
-// The page that a link in a chat leads to: what it shows is what runs, and its answer counts once.
+// The page of an approval link in a chat: it shows the exact arguments, and its answer counts once.
 
 import { expect, test } from "vitest";
 import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
-/** Markup, a character that turns what stands around it, and one that is not seen at all. */
+/** Markup, a character that reverses the text around it, and an invisible one. */
 const ENTRY = { title: "<b>Tea</b> \u202e→\ufe0f", when: "2026-11-24" };
 
 const house = House.of(() =>
@@ -22,7 +22,7 @@ interface Said {
   content: string;
 }
 
-/** What a chat client is answered. */
+/** The response to a chat client. */
 async function chat(messages: readonly Said[]): Promise<string> {
   const response = await fetch(`${house.server.url}/v1/chat/completions`, {
     method: "POST",
@@ -34,7 +34,7 @@ async function chat(messages: readonly Said[]): Promise<string> {
   return String(choices[0].message.content);
 }
 
-/** A chat that ended with a question, and the link in it. */
+/** A chat that ended with an approval, and the link in it. */
 async function asked(): Promise<{ messages: Said[]; link: string }> {
   const question = { role: "user", content: "note it" };
   const answer = await chat([question]);
@@ -61,7 +61,7 @@ test("a link shows the call as it runs, and a yes there goes on in the chat", as
   await expect.poll(() => page.getByRole("button").count(), { message: "it is answered once" }).toBe(0);
   expect(await chat([...messages, { role: "user", content: "yes" }])).toContain("Done.");
 
-  // Whoever comes later is told so. The browser complains of the answer's status, which is right.
+  // A second answer is refused. The browser logs its status, as it should.
   await page.goto("about:blank");
   await page.goto(link);
   await page.getByText(/question not found/).waitFor();

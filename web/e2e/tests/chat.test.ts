@@ -53,7 +53,7 @@ test("a question is answered with one key, and the tool runs", async () => {
   await expect.poll(() => page.title()).toContain("Waiting for you");
   await somebody.picture("approval");
   expect(await somebody.violations()).toEqual([]);
-  // While it is typed into, a letter is a letter.
+  // In a text field, letters are not shortcuts.
   await page.locator("textarea").first().press("a");
   await expect.poll(() => page.locator("textarea").first().inputValue()).toBe("a");
   expect(await question.count()).toBe(1);
@@ -68,7 +68,7 @@ test("a denial with its reason reaches the model", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
   await somebody.say("Put a meeting into my calendar tomorrow at 9");
-  // With the key that answers it.
+  // With its shortcut.
   await page
     .getByRole("group", { name: /wants to run/ })
     .locator("kbd", { hasText: "D" })
@@ -105,7 +105,7 @@ test("arguments are edited before they run", async () => {
 });
 
 test("a reload in mid-reply loses and doubles nothing", async () => {
-  // It is written on while the page is away, and not to its end.
+  // The reply continues while the page is closed, and is not finished.
   const gate = new Gate();
   const numbers = Array.from({ length: 40 }, (_, at) => `${at + 1} `);
   const counted = (text: string) => ({ say: { text, tokens_per_second: 10 } });
@@ -186,7 +186,7 @@ test("the avatar acts in mid-reply, and what is only shown again moves nothing",
   await page.getByRole("button", { name: "Expressions" }).click();
   const faces = page.getByRole("list", { name: "Expressions" });
   await expect.poll(() => faces.getByRole("button", { pressed: true }).allInnerTexts()).toEqual(["Neutral"]);
-  // Unless somebody wants to see it again.
+  // Unless it is repeated on demand.
   await page.locator(".card-head").click();
   await page.getByRole("button", { name: "Replay" }).click();
   await face("Wink").waitFor();
@@ -232,7 +232,7 @@ test("on a phone the avatar is moved out of the way, stays there, and is closed"
   await somebody.say("hello");
   await somebody.settled();
   const bubble = page.locator(".avatar-bubble");
-  // As soon as it stands still.
+  // When it has stopped moving.
   await bubble.hover({ position: { x: 30, y: 30 } });
   await page.mouse.down();
   await page.mouse.move(60, 130, { steps: 6 });
@@ -246,7 +246,7 @@ test("on a phone the avatar is moved out of the way, stays there, and is closed"
   await somebody.picture("avatar-moved-phone");
   await page.reload();
   await expect.poll(moved).toBeLessThan(2);
-  // Without dragging, too.
+  // Also without dragging.
   await bubble.getByRole("button", { name: /^Avatar:/ }).click();
   await page.getByRole("button", { name: "Move to the other side" }).click();
   await page.getByRole("button", { name: "Close", exact: true }).click();
@@ -351,7 +351,7 @@ test.each(["en-GB", "zh-CN"] as const)(
   async (locale) => {
     const somebody = await house.visitor({ width: 360, height: 740, locale });
     const { page } = somebody;
-    /** Where the middle of each thing is that can be seen there. */
+    /** Vertical center of each visible element. */
     const lines = () =>
       page.locator(".composer-row > *").evaluateAll((all) => [
         ...new Set(
@@ -382,7 +382,7 @@ test("a picture goes along with a question", async () => {
     mimeType: "image/png",
     buffer: Buffer.from(png, "base64"),
   });
-  // It is said at once: the picture may still be on its way.
+  // Sent at once: the upload may still be running.
   await somebody.say("What is in this picture?");
   await somebody.settled();
   await page.getByRole("img", { name: "Image" }).first().waitFor();

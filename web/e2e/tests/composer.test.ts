@@ -1,4 +1,4 @@
-// The first screen, the choice of a model, commands and drafts.
+// First screen, choice of the model, commands and drafts.
 
 import { readFileSync } from "node:fs";
 import type { Locator, Page } from "playwright-core";
@@ -7,7 +7,7 @@ import type { Kind } from "../browser.ts";
 import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
-/** Two upstreams that say who they are; the second agent has a model of its own. */
+/** Two upstreams that say their names; the second agent has a model of its own. */
 const house = House.of(() =>
   Server.withUpstreams(
     [{ does: [{ say: "I am the first." }] }],
@@ -40,7 +40,7 @@ test("a model is chosen for the messages to come, and an answer is made again by
   await expect.poll(() => row(/^two\/gpt-4o/).textContent()).toContain("Images");
   await somebody.picture("picker");
   expect(await somebody.violations()).toEqual([]);
-  // Enter takes the first that is found.
+  // Enter takes the first match.
   await picker.getByRole("searchbox").fill("gpt");
   await page.keyboard.press("Enter");
   await picker.waitFor({ state: "detached" });
@@ -51,7 +51,7 @@ test("a model is chosen for the messages to come, and an answer is made again by
   await said(page, "I am the second.").waitFor();
   await somebody.settled();
 
-  // It holds for what is sent from now on, also after a reload.
+  // The choice applies from the next message on, also after a reload.
   await page.reload();
   await button.filter({ hasText: "two/gpt-4o" }).waitFor();
   const again = await somebody.openPicker();
@@ -61,7 +61,7 @@ test("a model is chosen for the messages to come, and an answer is made again by
   await expect.poll(() => page.locator("article").last().textContent()).toContain("I am the first.");
   await expect.poll(() => button.textContent()).toBe("two/gpt-4o");
 
-  // The agent's own model again.
+  // Back to the agent's own model.
   await (await somebody.openPicker()).getByRole("button", { name: /^one\/alpha/ }).click();
   await expect.poll(() => page.evaluate("localStorage.getItem('throughline.model')")).toBe("");
 });
@@ -90,7 +90,7 @@ test("commands are listed, chosen by keyboard, and anything else is a message", 
   const field = page.locator("textarea").first();
   await field.fill("/");
   await page.getByRole("option", { name: /\/new/ }).waitFor();
-  // There is no answer yet to act upon.
+  // There is no answer to act upon yet.
   expect(await page.getByRole("option", { name: /\/retry/ }).count()).toBe(0);
   await page.keyboard.press("Escape");
   await page.getByRole("listbox").waitFor({ state: "detached" });
@@ -154,12 +154,12 @@ test("what was typed stays with its conversation until it is sent", async () => 
   await page.locator("main header").getByRole("link", { name: "New conversation" }).click();
   await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
   await expect.poll(() => field.inputValue()).toBe("another thought");
-  // Whoever signs out leaves none of it behind.
+  // Signing out deletes all drafts.
   await page.goto(`${house.server.url}/settings`);
   await page.locator("main header").waitFor();
   await page.getByText("Signed in as").waitFor();
   await page.route("**/v1/**", (route) => route.fulfill({ status: 401, body: "{}" }));
-  // Whatever is asked next is refused; the link may be gone before it is reached.
+  // Every further request is refused; the link may disappear before it is clicked.
   await page.evaluate("document.querySelector('a[href=\"/stats\"]')?.click()");
   await page.locator("#key").waitFor();
   await expect.poll(() => page.evaluate("localStorage.getItem('throughline.drafts')")).toBeNull();
@@ -175,7 +175,7 @@ test.each<[string, Kind]>([
   const { page } = somebody;
   const examples = page.locator(".first-examples li");
   await expect.poll(() => examples.count()).toBe(4);
-  // This model has no demo tools, and is asked nothing that needs them.
+  // This model has no demo tools, so no suggestion needs them.
   expect(await examples.allTextContents()).not.toContainEqual(expect.stringMatching(/Tokyo|东京/));
   const top = async (of: Locator): Promise<number> => (await of.boundingBox())?.y ?? Number.NaN;
   const field = page.locator("form").first();

@@ -1,4 +1,4 @@
-// A model of one's own, from the first run to its first answer.
+// Connecting a model, from the first run to its first answer.
 
 import { expect, test } from "vitest";
 import { House } from "../house.ts";
@@ -78,7 +78,7 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   for (const answer of answers) expect(answer).not.toContain(KEY);
   expect(await page.content()).not.toContain(KEY);
 
-  // After a restart it is there, and answers again.
+  // After a restart it still answers.
   await house.server.kill();
   await house.server.start();
   await page.goto(`${house.server.url}/`);
@@ -86,7 +86,7 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   await somebody.say("Once more");
   await page.getByText("Greetings from far away.").first().waitFor();
 
-  // Who answers is chosen in the same place; without its key it is gone.
+  // The agent is chosen in the same place; without its key it is removed.
   await somebody.openModels();
   await dialog.getByRole("button", { name: /default/ }).click();
   await page.getByRole("button", { name: "demo", exact: true }).waitFor();
@@ -184,7 +184,7 @@ test("an address of one's own: what is wrong is said there, then it is connected
 test("who is not at the server's machine is told what to do there; on a phone, in Chinese, in the dark", async () => {
   const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = somebody;
-  // As a proxy says it.
+  // As a proxy reports it.
   await page.route("**/connect", async (route) => {
     await route.continue({ headers: { ...route.request().headers(), "x-forwarded-for": "203.0.113.7" } });
   });

@@ -1,4 +1,4 @@
-// The conversations at home: the list, what can be done with one, its files and its links.
+// Conversations: the list and its actions, exports and shared links.
 
 import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
@@ -10,7 +10,7 @@ import { Server } from "../server.ts";
 
 const house = House.of(() => Server.start());
 
-/** A conversation that was had elsewhere: pairs of what was said and answered. */
+/** Imports a conversation: pairs of a message and its answer. */
 async function taken(client: Throughline, title: string, ...said: [string, string][]): Promise<string> {
   const messages = said.flatMap(([content, answer]) => [
     { role: "user", content },
@@ -35,7 +35,7 @@ async function menuOf(page: Page, title: string): Promise<void> {
   await page.locator(".menu").waitFor();
 }
 
-/** Titles in the list, in their order on the screen. */
+/** Titles of the list in visible order. */
 async function titles(page: Page): Promise<string[]> {
   return await page.locator(".conversation-row > a").allTextContents();
 }
@@ -55,7 +55,7 @@ test("the list stands beside the chat, is hidden, and stays hidden", async () =>
     .toBe(1);
   const focused = (): Promise<string | undefined> =>
     page.evaluate(() => document.activeElement?.getAttribute("aria-label") ?? undefined);
-  // Whoever looks for the list finds it, and does not close it.
+  // The shortcut of the list focuses it, and does not close it.
   await page.getByRole("button", { name: "Search conversations" }).click();
   expect(await focused()).toBe("Search messages");
   await page.getByRole("button", { name: "Hide the list" }).click();
@@ -140,12 +140,12 @@ test("a text is found with the words around it, and a click goes to its turn in 
     .poll(() => found.evaluate((element) => element.getBoundingClientRect().top < innerHeight))
     .toBe(true);
   expect(await page.getByText("Question 119", { exact: true }).count()).toBe(0);
-  // On from there, both ways.
+  // More turns load in both directions.
   await page.getByRole("button", { name: "Load later messages" }).click();
   await page.getByText("Question 80", { exact: true }).waitFor();
   await page.getByRole("button", { name: "Load earlier messages" }).click();
   await page.getByText("Question 10", { exact: true }).waitFor();
-  // What is said goes on from the end, not from here.
+  // A new message continues from the end, not from here.
   await somebody.say("Hello again");
   await page.getByText("Question 119", { exact: true }).waitFor();
   await somebody.settled();
@@ -221,7 +221,7 @@ test("ten thousand conversations are scrolled through with few of them in the pa
   const somebody = await house.visitor({}, own);
   const { page } = somebody;
   const all = 10_000;
-  // The server's own list of so many is measured elsewhere; this is what the page makes of it.
+  // The server's list is measured elsewhere; this is the rendering.
   await page.route("**/v1/conversations?*", async (route) => {
     const from = Number(new URL(route.request().url()).searchParams.get("cursor") ?? 0);
     const items = Array.from({ length: 100 }, (_, n) => ({
@@ -271,7 +271,7 @@ test("one HTML file has the conversation with its timeline, needs nothing else a
   expect(text).toContain("default-src 'none'");
 
   const reader = await house.stranger({ colorScheme: "dark" });
-  // From nowhere: the file has no server.
+  // Without a server: the file is opened locally.
   await reader.page.setContent(text);
   await reader.page.getByRole("heading", { level: 1 }).waitFor();
   await expect.poll(() => reader.page.locator("details.card").count()).toBe(3);
@@ -288,7 +288,7 @@ test("one HTML file has the conversation with its timeline, needs nothing else a
   expect((await saved3).suggestedFilename()).toMatch(/\.md$/);
 });
 
-/** Makes a link in the dialog of a row. */
+/** Creates a link in the dialog of a row. */
 async function linkTo(page: Page, title: string): Promise<string> {
   await menuOf(page, title);
   await page.getByRole("button", { name: "Share" }).click();
@@ -320,7 +320,7 @@ test("a link shows the conversation to somebody without a key until it is revoke
   await reader.page.locator("details.card > summary").first().click();
   await reader.picture("shared");
   expect(await reader.violations()).toEqual([]);
-  // No address that went anywhere has the secret, and nobody was asked for a key.
+  // No request contains the secret, and no sign-in was needed.
   const secret = new URL(link).hash.slice(1);
   expect(asked.filter((url) => url.includes(secret))).toEqual([]);
   expect(asked.filter((url) => url.includes("/v1/")).map((url) => new URL(url).pathname)).toEqual([
@@ -340,7 +340,7 @@ test("a link shows the conversation to somebody without a key until it is revoke
   await reader.page.getByRole("heading", { name: "This link shows nothing" }).waitFor();
 });
 
-/** What must stay text, wherever it stands. */
+/** Texts that must never become markup. */
 const HOSTILE = [
   "<img src=x onerror=alert(1)>",
   "<script>alert(1)</script>",

@@ -1,4 +1,4 @@
-// Files in the composer, and what a model reads of them.
+// Files in the composer, and the text that models get of them.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -6,7 +6,7 @@ import type { Kind, Visitor } from "../browser.ts";
 import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
-/** A model that says what it was given. */
+/** A model that reports what it received. */
 const house = House.of(() =>
   Server.scripted([
     { when: { contains: "[page 2]\nThe answer is 42" }, does: [{ say: "I read the PDF." }] },
@@ -32,7 +32,7 @@ const TABLE = given("sales.csv", "text/csv", "month,total\r\nMay,7\r\n");
 const CODE = given("main.rs", "", 'fn main() {\n    println!("hi");\n}\n');
 const ARCHIVE = given("report.docx", "", Buffer.from([0x50, 0x4b, 3, 4, 20, 0, 6, 0]));
 
-/** A PDF with a page for each text; an empty one is a picture of a page. */
+/** A PDF with a page per text; an empty one is a scanned page. */
 function pdf(name: string, ...texts: string[]): Given {
   const objects = [
     "<< /Type /Catalog /Pages 2 0 R >>",
@@ -60,7 +60,7 @@ function pdf(name: string, ...texts: string[]): Given {
 
 const choose = (page: Page, ...files: Given[]) => page.locator("input[type=file]").setInputFiles(files);
 
-/** Puts files into the page as dropping or pasting them does. */
+/** Drops or pastes files into the page. */
 async function put(page: Page, how: "drop" | "paste", ...files: Given[]): Promise<void> {
   const transfer = await page.evaluateHandle(
     (files) => {
@@ -97,7 +97,7 @@ async function ready(page: Page, name: string): Promise<void> {
   await chip(page, name).and(page.locator("[aria-busy=false]")).waitFor();
 }
 
-/** The files that are on the server. */
+/** Files on the server. */
 async function stored(somebody: Visitor): Promise<string[]> {
   const client = await house.server.client();
   void somebody;
@@ -147,7 +147,7 @@ test("the text of a PDF is read by the server, page by page, and its file does n
   const { page } = somebody;
   const before = await stored(somebody);
   await choose(page, pdf("report.pdf", "First page", "The answer is 42", ""));
-  // It is said at once: the file may still be on its way.
+  // Sent at once: the file may still be loading.
   await somebody.say("What is the answer?");
   await said(page, "I read the PDF.").waitFor();
   await somebody.settled();
@@ -156,7 +156,7 @@ test("the text of a PDF is read by the server, page by page, and its file does n
     .poll(() => page.locator(".file-chip pre").textContent())
     .toBe("[page 1]\nFirst page\n\n[page 2]\nThe answer is 42");
   await expect.poll(() => stored(somebody)).toEqual(before);
-  // A conversation that begins with nothing but a file is called by it.
+  // A conversation that begins with only a file is named after it.
   await page.locator("main header").getByRole("link", { name: "New conversation" }).click();
   await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
   await choose(page, TABLE);

@@ -1,4 +1,4 @@
-// Where the system forces its colors, what the page says by backgrounds is still to be seen.
+// With forced colors, states that are shown by backgrounds stay visible.
 
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";

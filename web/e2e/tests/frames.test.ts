@@ -1,4 +1,4 @@
-// Diagrams and previews: what a model wrote, in a document that reaches nothing.
+// Diagrams and previews: untrusted documents that reach nothing.
 
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -43,7 +43,7 @@ const CLOCK = `<!doctype html>
 const CIRCLE = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 200 100"><circle cx="60" cy="50" r="40" fill="teal"/><rect x="110" y="15" width="70" height="70" fill="orange"/></svg>`;
 const fenced = (language: string, text: string) => `\`\`\`${language}\n${text}\n\`\`\`\n`;
 
-/** Somebody who waits for a connection, and never gets one. */
+/** Requests to a server that no document may reach. */
 const visits: string[] = [];
 const outside = createServer((request, response) => {
   visits.push(request.url ?? "");
@@ -53,7 +53,7 @@ beforeAll(() => new Promise<void>((done) => outside.listen(0, "127.0.0.1", done)
 afterAll(() => new Promise((done) => outside.close(done)));
 const evil = () => `http://127.0.0.1:${(outside.address() as AddressInfo).port}`;
 
-/** Everything that a document might try, with what came of it in its own text. */
+/** Attempts of an untrusted document, with their results in its own text. */
 const attack = (host: string) => `<!doctype html><title>x</title>
 <link rel=stylesheet href="${host}/style"><link rel=preload as=image href="${host}/preload"><link rel=prefetch href="${host}/prefetch">
 <script src="${host}/script"></script><img src="${host}/image"><iframe src="${host}/frame"></iframe><object data="${host}/object"></object>
@@ -172,7 +172,7 @@ test("nothing in a frame reaches the page, its storage or a network", async () =
       { does: [{ say: "Nothing." }] },
     ]),
   );
-  // The policy complains of all that is tried: nobody of the house.
+  // Violations are logged for every attempt, so this user is not of the fixture.
   const somebody = await Visitor.come();
   const { page } = somebody;
   page.on("dialog", () => visits.push("dialog"));
@@ -184,7 +184,7 @@ test("nothing in a frame reaches the page, its storage or a network", async () =
   const log = inner.locator("#log");
   for (const name of ["fetch", "own", "module", "xhr"])
     await expect.poll(() => log.innerText()).toContain(`${name}=refused`);
-  // These were tried before them.
+  // These were tried before the others.
   const said = await log.innerText();
   for (const name of ["parent", "storage", "cookie", "opener", "top"])
     expect(said).toContain(`${name}=refused`);
@@ -194,7 +194,7 @@ test("nothing in a frame reaches the page, its storage or a network", async () =
   await somebody.say("leave");
   await somebody.settled();
   await page.getByRole("button", { name: "Preview", exact: true }).last().click();
-  // Where it would go is refused by the page's policy; the browser shows a page of its own in its place.
+  // The page's policy refuses the navigation; the browser shows an error page instead.
   await expect
     .poll(
       () => page.frames().filter((one) => one !== page.mainFrame() && /^chrome-error/.test(one.url())).length,
@@ -203,7 +203,7 @@ test("nothing in a frame reaches the page, its storage or a network", async () =
 
   await somebody.say("draw a diagram");
   await somebody.settled();
-  // Mermaid draws it without what is harmful in it, or refuses all of it: the page says so.
+  // Mermaid draws it without the harmful parts, or refuses it: then the page shows an error.
   await expect
     .poll(async () => {
       if ((await page.locator(".code-note").count()) > 0) return "refused";

@@ -1,4 +1,4 @@
-// Turns as they were: the list, one of them with its times and its message at any moment, and two next to each other.
+// Turns in the history: the list, a turn with its times and its message at any moment, and a comparison of two.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -56,7 +56,7 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
   const detail = page.getByRole("region", { name: "Turn details" });
   const slider = detail.getByRole("slider", { name: "Moment of the turn" });
   const message = detail.locator(".travel-message");
-  // Finished calls are one line, as in the chat.
+  // Finished calls are grouped, as in the chat.
   const texts = message.locator(".part[data-kind=text]");
   await texts.first().waitFor();
   await expect.poll(() => detail.locator(".timeline [data-call]").count()).toBe(3);
@@ -64,8 +64,8 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
   await somebody.picture("turn");
   expect(await somebody.violations()).toEqual([]);
 
-  // By the pointer: to the left edge nothing is there yet, to the right edge everything is.
-  // As soon as it stands still.
+  // With the pointer: nothing at the left edge, everything at the right edge.
+  // When it has stopped moving.
   await slider.hover();
   const box = await slider.boundingBox();
   if (box === null) throw new Error("the slider is nowhere");
@@ -75,7 +75,7 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
   await page.mouse.move(box.x, box.y + 8, { steps: 4 });
   await page.mouse.up();
   await expect.poll(() => texts.count()).toBe(0);
-  // By the keyboard: from event to event.
+  // With the keyboard: from event to event.
   await slider.focus();
   await page.keyboard.press("Home");
   await expect.poll(() => message.getAttribute("data-count")).toBe("1");
@@ -84,7 +84,7 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
   await expect.poll(() => slider.getAttribute("aria-valuetext")).toMatch(/ of /);
   await page.keyboard.press("End");
   await texts.first().waitFor();
-  // Back to where the first call is there and none has ended.
+  // Back to the moment of the first call, before any has ended.
   await page.keyboard.press("Home");
   await expect
     .poll(async () => {

@@ -6,14 +6,14 @@ import { withCalls } from "../with-calls.ts";
 
 const house = House.of(withCalls);
 
-/** Somebody at the calls. */
+/** A user at the list of calls. */
 async function visitor(path: string, kind: Kind = {}): Promise<Visitor> {
   const somebody = await house.visitor(kind, house.server, path);
   await somebody.page.locator("[data-row]").first().waitFor();
   return somebody;
 }
 
-/** The tools in the list, each with its state. */
+/** Tools of the list with their states. */
 async function rows(somebody: Visitor): Promise<string[]> {
   return await somebody.page
     .locator("[data-row]")
@@ -107,7 +107,7 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
   await somebody.picture("history-waiting");
   expect(await page.getByRole("button", { name: "Run again" }).count()).toBe(0);
   expect(await somebody.violations()).toEqual([]);
-  // It is answered where it is looked at.
+  // Answered in the details.
   await page
     .getByRole("region", { name: "Call details" })
     .getByRole("button", { name: "Approve", exact: true })
@@ -115,7 +115,7 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
   await expect.poll(async () => (await rows(somebody))[0]).toBe("demo.calendar Done");
   await page.getByText("Finished · Done").waitFor();
   await page.getByRole("link", { name: "Try other arguments" }).waitFor();
-  // It changes something: what it would do is looked at first.
+  // The tool changes something, so its outlook is shown first.
   expect(await page.getByRole("button", { name: "Run again" }).count()).toBe(0);
   await page.getByRole("link", { name: "Try other arguments" }).click();
   await expect.poll(() => new URL(page.url()).pathname).toBe("/tester");
@@ -160,7 +160,7 @@ test("of a thousand calls only those on the screen are in the page, and the rest
   await expect.poll(() => page.locator("[data-row]").count()).toBeLessThan(60);
   await somebody.picture("history-thousand");
   await page.getByText("Loading more…").waitFor({ state: "detached" });
-  // On a phone there are fewer columns, and they have all of the width.
+  // On a phone there are fewer columns, with the full width.
   await page.setViewportSize({ width: 360, height: 740 });
   const right = async (place: string) =>
     (await page.locator(place).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().right)))[0];

@@ -2,10 +2,10 @@ import { expect, test } from "vitest";
 import { House } from "../house.ts";
 import { Server } from "../server.ts";
 
-/** A date that a browser would show as `42-11-6202`, and a name that seems to be `note`. */
+/** A date that a browser would show as `42-11-6202`, and a name that looks like `note`. */
 const TURNED = "\u202e2026-11-24";
 const NAMED = "no\u200bte";
-/** What is shown of them. */
+/** Escaped form of these. */
 const SHOWN = "\\u202e2026-11-24";
 
 const given = (when: string) => ({ title: "Tea", when, [NAMED]: "\u2066x\u{e0041}" });
@@ -47,7 +47,7 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
   await somebody.picture("invisible-dark");
   expect(await somebody.violations()).toEqual([]);
 
-  // What is edited is what is there, and comes back as it was.
+  // The escapes are edited, and come back as the original.
   await page.getByRole("button", { name: "Edit arguments" }).click();
   const field = page.getByRole("textbox", { name: "Arguments" });
   const text = await field.inputValue();
@@ -96,7 +96,7 @@ test("a conversation is called what it is called, in the tab, in the list and in
   expect(await everything(page)).not.toMatch(/[\u200b\u202e\u2066]/);
 });
 
-/** All texts of the page, as a person may come to see or hear them. */
+/** All visible and accessible texts of the page. */
 async function everything(page: { evaluate(script: string): Promise<unknown> }): Promise<string> {
   return String(await page.evaluate("document.title + document.documentElement.outerHTML"));
 }

@@ -1,4 +1,4 @@
-// Values that are larger than anybody reads: as a table and a tree with a search, of which only what is on the screen is drawn.
+// Large values: as a table and a tree with a search, with only visible rows in the DOM.
 
 import { expect, test } from "vitest";
 import { House } from "../house.ts";

@@ -1,4 +1,4 @@
-// What a person sees of the page at first sight: names, letters, colors.
+// First impression of the page: names, fonts, colors.
 
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";

@@ -1,4 +1,4 @@
-// Markdown as models write it, on a screen and on a phone.
+// Markdown of models, on a screen and on a phone.
 
 import { expect, test } from "vitest";
 import { House } from "../house.ts";

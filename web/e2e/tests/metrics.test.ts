@@ -5,7 +5,7 @@ import { withCalls } from "../with-calls.ts";
 
 const house = House.of(withCalls);
 
-/** Somebody at the metrics of the last hour. */
+/** A user at the metrics of the last hour. */
 async function visitor(kind: Kind = {}): Promise<Visitor> {
   const somebody = await house.visitor(kind, house.server, "/stats?range=hour");
   await somebody.page.locator(".tile").first().waitFor();
@@ -45,7 +45,7 @@ test("tiles show the figures of turns just made, and lead to the calls that they
   await somebody.picture("metrics");
   expect(await somebody.violations()).toEqual([]);
 
-  // Who opens the view gets the range that has data: these turns are of the last hour.
+  // The default range has data: these turns are from the last hour.
   await page.goto(`${house.server.url}/stats`);
   await page
     .getByRole("navigation", { name: "Time range" })

@@ -1,4 +1,4 @@
-// What moves while a reply is written, and that nothing does for whoever wants that.
+// Animations during a reply, and their absence with reduced motion.
 
 import { expect, test } from "vitest";
 import type { Visitor } from "../browser.ts";
@@ -8,7 +8,7 @@ import { Server } from "../server.ts";
 
 const house = House.of(() => Server.start());
 
-/** Remembers the words that were fading in any frame, and how many elements the text had. */
+/** Records the words that fade in, and the number of elements of the text. */
 async function watch({ page }: Visitor): Promise<void> {
   await page.evaluate(() => {
     const fading: string[] = [];

@@ -1,4 +1,4 @@
-// Parts of the page that are fetched by themselves and do not come: the server is away, or has a newer page.
+// Parts of the page that fail to load: the server is away, or has a newer page.
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
@@ -14,7 +14,7 @@ const tryAgain = (page: Page) => failed(page).getByRole("button", { name: en.try
 test("a view that does not come says so beside the rail, and comes at the second try", async () => {
   const somebody = await house.visitor();
   const { page } = somebody;
-  // The history's view among those of the same name is the one that is asked for here.
+  // Several modules have this name: the first one loaded here is the history.
   await page.route("**/assets/view-*.js", (route) => route.abort());
   await page.getByRole("link", { name: en.history }).click();
   await failed(page).getByText(en.partFailed).waitFor();
@@ -66,7 +66,7 @@ test("a dialog that does not come is told of above the page, and comes when it i
   await expect.poll(() => failed(page).count()).toBe(0);
   await page.unroute("**/assets/picker-*.js");
   const dialog = page.locator("dialog.picker");
-  // Opened again it is asked for again. A browser that keeps what has failed (Chromium 148, not 156) needs the new page of "Try again".
+  // Opening it again loads it again. A browser that caches failures (Chromium 148, not 156) needs the reload of "Try again".
   await expect
     .poll(async () => {
       const next = (await tryAgain(page).isVisible()) ? tryAgain(page) : page.locator(".picker-button");

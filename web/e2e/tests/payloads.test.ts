@@ -1,4 +1,4 @@
-// Markup that attacks sanitizers, wherever a model can put it: it stays text, or what a frame of its own holds.
+// Markup that attacks sanitizers, wherever a model can put it: it stays text, or inside a frame.
 
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ const SUITE: readonly string[] =
 const PAYLOADS = [...OWN, ...SUITE];
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ");
-/** A fence that nothing in the text closes. */
+/** A fence that no text can close. */
 const fenced = (language: string, text: string): string => `~~~~~~~~~~${language}\n${text}\n~~~~~~~~~~\n\n`;
 const inParts = (size: number): string[][] =>
   Array.from({ length: Math.ceil(PAYLOADS.length / size) }, (_, at) =>
@@ -67,7 +67,7 @@ const house = House.of(() =>
   ]),
 );
 
-/** Nothing of it is an element that could do something, an attribute that runs, or an address that does. */
+/** Checks that there are no elements, attributes or addresses that could run code. */
 async function expectInert(page: Page): Promise<void> {
   const found = await page.evaluate(() => {
     const names = "script, iframe, object, embed, base, link, style, form, img, image, animate, set, maction";
@@ -128,14 +128,14 @@ test("on a shared page it is text", async () => {
 });
 
 test.each(["documents", "drawings"])("in %s it reaches neither the page nor a network", async (place) => {
-  // What is tried in a frame is complained of: nobody of the house.
+  // Violations are logged for attempts in a frame, so this user is not of the fixture.
   const somebody = await Visitor.come();
   const { page } = somebody;
   let dialogs = 0;
   page.on("dialog", () => {
     dialogs += 1;
   });
-  // How each ended that was to go elsewhere.
+  // How each navigation attempt ended.
   const others: string[] = [];
   const isElsewhere = (url: string) => /^https?:/.test(url) && !url.startsWith(house.server.url);
   page.on("requestfailed", (one) => {
@@ -151,7 +151,7 @@ test.each(["documents", "drawings"])("in %s it reaches neither the page nor a ne
   const blocks = place === "documents" ? 2 : inParts(40).length;
   if (place === "documents") for (const at of [0, 1]) await previews.nth(at).click();
   const frames = page.locator("iframe[sandbox='allow-scripts']");
-  // Each is drawn, or the page says why not.
+  // Each is drawn, or an error is shown.
   await expect
     .poll(async () => (await frames.count()) + (await page.locator(".code-note").count()))
     .toBeGreaterThanOrEqual(blocks);

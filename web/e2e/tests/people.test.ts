@@ -1,4 +1,4 @@
-// Two people on one server: an admin adds the second one on the page, limits them, and removes them again.
+// Two users on one server: an admin adds the second one on the page, limits and removes them.
 
 import { expect, test } from "vitest";
 import type { Kind } from "../browser.ts";
@@ -7,7 +7,7 @@ import { Server } from "../server.ts";
 
 const house = House.of(() => Server.start());
 
-/** Somebody with a key that was just made for them. */
+/** A user with a key that was just created. */
 async function withKey(key: string, path: string, kind: Kind = {}) {
   const somebody = await house.stranger(kind);
   await somebody.page.goto(`${house.server.url}${path}#token=${key}`);
@@ -23,7 +23,7 @@ test("an admin adds a person, gives them a key and a limit that holds, and remov
   await own.getByText("You").waitFor();
   await own.getByText("Admin").waitFor();
 
-  // A name that cannot be one is refused, and stays to be corrected.
+  // An invalid name is refused, and can be corrected.
   await people.getByRole("button", { name: "Add a person" }).click();
   const name = people.getByRole("textbox", { name: "Name" });
   await name.fill("not a name");
@@ -34,7 +34,7 @@ test("an admin adds a person, gives them a key and a limit that holds, and remov
   const bob = people.locator("[data-people] > li").filter({ hasText: "bob" });
   await bob.getByRole("form", { name: "Limits of bob" }).waitFor();
 
-  // A limit that is no number is not sent.
+  // An invalid limit is not sent.
   const perDay = bob.getByRole("textbox", { name: "Turns a day" }).first();
   await perDay.fill("two");
   await bob.getByText("A whole number, or nothing").waitFor();
@@ -64,7 +64,7 @@ test("an admin adds a person, gives them a key and a limit that holds, and remov
   await bob.getByText("Only default").waitFor();
   await bob.getByText(/^chat · Never used · Expires/).waitFor();
 
-  // What a key may is changed afterwards.
+  // Models of the key are edited later.
   await bob.getByRole("button", { name: "Limits and models of key laptop" }).click();
   const change = bob.getByRole("form", { name: "Limits and models of key laptop" });
   await change.getByRole("textbox", { name: "Agents and models" }).fill("");
@@ -73,7 +73,7 @@ test("an admin adds a person, gives them a key and a limit that holds, and remov
   await bob.getByText("Limited to 20 turns a month").waitFor();
   await expect.poll(() => bob.getByText("Only default").count()).toBe(0);
 
-  // Bob sees nobody, and his limit holds.
+  // Bob sees no users, and his limit applies.
   const guest = await withKey(secret, "/settings");
   await guest.page.getByRole("region", { name: "Account", exact: true }).getByText("bob").waitFor();
   await guest.page.getByText("Only an admin can list, create and revoke keys.").waitFor();
@@ -87,7 +87,7 @@ test("an admin adds a person, gives them a key and a limit that holds, and remov
   await page.reload();
   await bob.getByText(/^Today 1 turn, [\d,]+ tokens/).waitFor();
 
-  // Who is removed is outside at once; what is deleted is said before.
+  // A removed user is signed out at once; the dialog says what is deleted.
   await bob.getByRole("button", { name: "Manage bob" }).click();
   await bob.getByRole("button", { name: "Remove bob" }).click();
   await bob.getByRole("radio", { name: /^Delete the data/ }).check();

@@ -13,7 +13,7 @@ const house = House.of(() =>
   ]),
 );
 
-/** Each begins without any. */
+/** Each test begins without prompts. */
 beforeEach(async () => {
   const client = await house.server.client();
   const { items } = await client.call("GET /v1/saved-prompts");
@@ -40,7 +40,7 @@ test("a prompt is written, chosen by keyboard, filled in, changed and deleted", 
   await page.keyboard.press("Escape");
   await dialog(page).waitFor({ state: "detached" });
 
-  // In one menu with the commands, and without a mouse.
+  // In the command menu, by keyboard.
   await field(page).fill("/weekly");
   const option = page.getByRole("option", { name: /weekly report/, selected: true });
   await option.waitFor();
@@ -63,7 +63,7 @@ test("a prompt is written, chosen by keyboard, filled in, changed and deleted", 
   await page.locator(".part[data-kind=text]").filter({ hasText: "Cats like tea." }).waitFor();
   await somebody.settled();
 
-  // It is the person's and not the browser's.
+  // Stored for the user, not for the browser.
   const other = await house.visitor();
   await other.page.getByRole("button", { name: "Saved prompts" }).click();
   await dialog(other.page).getByRole("button", { name: "Edit “weekly report”" }).click();
@@ -71,7 +71,7 @@ test("a prompt is written, chosen by keyboard, filled in, changed and deleted", 
   await dialog(other.page).locator("textarea").fill("Good morning!");
   await other.page.keyboard.press("Tab");
   await dialog(other.page).getByRole("button", { name: "Save", exact: true }).click();
-  // One that asks nothing is put where the caret is.
+  // A prompt without placeholders is inserted at the caret.
   await dialog(other.page).getByRole("button", { name: "Edit “greeting”" }).waitFor();
   await dialog(other.page).getByRole("searchbox").fill("morning");
   await other.page.keyboard.press("Enter");
@@ -131,7 +131,7 @@ test("commands and prompts are one list, and what the arrows reach is in sight",
   expect(await somebody.violations()).toEqual([]);
   await page.keyboard.press("Enter");
   await expect.poll(() => field(page).inputValue()).toBe("Text of prompt 11");
-  // The agent's system prompt is where its settings are.
+  // The agent's system prompt is in its settings.
   await field(page).fill("/system");
   await page.getByRole("option", { name: /\/system/ }).waitFor();
   await page.keyboard.press("Enter");

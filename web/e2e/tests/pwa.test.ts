@@ -1,5 +1,5 @@
-// The page as an app: installed, without a server, and with notifications. With the page in the program: what a service worker fetches
-// comes from nowhere else.
+// The page as an app: installation, offline use and notifications. With the page of the program: a service worker cannot load it from
+// anywhere else.
 
 import type { Page, Worker } from "playwright-core";
 import { expect, test } from "vitest";
@@ -12,7 +12,7 @@ import { type Rule, Server } from "../server.ts";
 withWholeBrowser();
 const house = House.of(() => Server.start());
 
-/** A title that reads as another one, with what is not seen. */
+/** A title with right-to-left and invisible characters. */
 const HOSTILE = "Tea\u202egnitem\u200b \u2066now";
 
 async function withWorker(
@@ -35,7 +35,7 @@ const cached = (page: Page): Promise<string[]> =>
     return found;
   });
 
-/** As if somebody had gone to another tab: a browser without a screen hides none. */
+/** Simulates a hidden tab: a headless browser hides none. */
 async function hide(page: Page, isHidden: boolean): Promise<void> {
   await page.evaluate((isHidden) => {
     Object.defineProperty(document, "hidden", { configurable: true, get: () => isHidden });
@@ -61,13 +61,13 @@ const notices = (page: Page): Promise<Shown[]> =>
     });
   });
 
-/** Notifications that this page has shown. Only then may be asked which there are: Chromium 148 loses one that is shown meanwhile. */
+/** Waits for this many notifications. Only then may they be queried: Chromium 148 loses one that is shown during a query. */
 const haveShown = (page: Page, count: number) =>
   expect
     .poll(() => page.evaluate(() => (globalThis as { shownNotices?: number }).shownNotices ?? 0))
     .toBe(count);
 
-/** As a click on the first notification, or on a button of it. */
+/** A click on the first notification, or on a button of it. */
 async function click(worker: Worker, action: string): Promise<void> {
   await worker.evaluate(async (action) => {
     const scope = globalThis as unknown as {
@@ -152,7 +152,7 @@ test("without a server the page opens and waits, and goes on once there is one",
   expect(await somebody.violations()).toEqual([]);
   await server.start();
   await page.getByRole("heading", { name: en.history }).waitFor();
-  // What is no view of the page is the server's to answer.
+  // Paths other than views are answered by the server.
   await page.goto(`${server.url}/docs`);
   expect(await page.title()).not.toBe("Throughline");
 });
@@ -247,11 +247,11 @@ test("another release takes over without ending a turn, and the parts of the old
   await expect.poll(() => page.evaluate(() => navigator.serviceWorker.controller !== null)).toBe(true);
   await somebody.say("count");
   await page.locator(".part[data-kind=text]", { hasText: "One" }).waitFor();
-  // As if there had been another release before: its cache stays for tabs that are still of it, and an older one goes.
+  // Simulates earlier releases: the cache of the last one stays for open tabs, an older one is deleted.
   const own = await page.evaluate(async () => {
     const [own] = await caches.keys();
     for (const name of ["throughline-oldest", "throughline-older", "somebody-else"]) await caches.open(name);
-    // Another address is another worker, as another content would be.
+    // Another address counts as another worker, like other content.
     const made = await navigator.serviceWorker.register("/sw.js?2", { scope: "/" });
     const next = made.installing ?? made.waiting ?? made.active;
     await new Promise<void>((resolve, reject) => {

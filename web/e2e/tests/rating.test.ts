@@ -1,4 +1,4 @@
-// What people think of answers: a thumb, and a reason.
+// Rating of answers: thumbs, and a reason.
 
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
@@ -25,7 +25,7 @@ test("an answer is rated, with a reason, and the rating is there after a reload"
   await expect.poll(() => page.getByRole("textbox", { name: en.whatWasWrong }).count()).toBe(0);
   await page.reload();
   await page.locator(`[aria-label="${en.badAnswer}"][aria-pressed=true]`).waitFor();
-  // Pressed again, it is taken back.
+  // A second press removes the rating.
   await bad?.click();
   await page.locator(`[aria-label="${en.badAnswer}"][aria-pressed=false]`).waitFor();
 });

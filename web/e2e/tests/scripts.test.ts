@@ -1,4 +1,4 @@
-// Texts in other scripts than Latin: their direction, their marks beside addresses, their ranges, and formulas among them.
+// Texts in non-Latin scripts: direction, punctuation next to addresses, ranges, and formulas.
 
 import { expect, test } from "vitest";
 import { House } from "../house.ts";
@@ -91,7 +91,7 @@ test("Arabic and Hebrew run from the right, English and code from the left, and 
     ] as const)
       expect(await directionOf(selector, text), `${selector} ${text}`).toBe(direction);
 
-    // The last mark of a sentence stands at its left end.
+    // The last punctuation mark is at the left end.
     const paragraph = page.locator(".markdown p").filter({ hasText: "هذا نص" });
     const [mark, all] = await paragraph.evaluate((one) => {
       const text = one.firstChild as Text;

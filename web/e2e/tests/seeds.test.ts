@@ -1,5 +1,4 @@
-// The cases that the project began with, under their names: the five of seed 000 §8 and the check points of seed 004, for models
-// with and without tools of their own.
+// Reference cases of tool calling, for models with and without native tools: the first five, and the case of the empty function name.
 
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Visitor } from "../browser.ts";
@@ -8,22 +7,22 @@ import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
 
 const MODES = ["native", "text"] as const;
-/** As a person reads. */
+/** Speed of the mock model. */
 const PACE = { tokens_per_second: 60 };
 
-/** Opened by the test when it has seen what is there in mid-sentence; the second is further on. */
+/** Opened by the test when it has seen the first half of a sentence; the second one is further on. */
 const gate = new Gate();
 const further = new Gate();
 beforeEach(() => {
   for (const one of [gate, further]) one.close();
 });
 
-/** What a call goes through. */
+/** States of a call in order. */
 const STEPS = ["preparing", "queued", "running", "success"];
 
 const paced = (moves: unknown[]) => ({ pace: PACE, moves });
 const call = (name: string, args: object) => ({ call: { name, arguments: args } });
-/** A chunk as the server of seed 004 sent it, byte for byte. */
+/** A chunk as the server of the reported case sent it, byte for byte. */
 const chunk = (delta: object) => ({
   raw: `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 0, model: "mock", choices: [{ index: 0, delta }] })}\n\n`,
 });
@@ -76,7 +75,7 @@ const RULES: Rule[] = [
   { when: { contains: "支持哪些函数" }, does: [{ say: "我会 play_animation：jump 和 wave。" }] },
 ];
 
-/** The stream of seed 004 as its server sent it: `name` is `""` in every delta but the first. */
+/** The stream of the reported case: `name` is `""` in every delta but the first. */
 const EMPTY_NAMES: Record<string, unknown[]> = {
   tool_calls: [
     chunk({
@@ -112,7 +111,7 @@ parameters = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 
 const house = House.of(() => Server.scripted(RULES, TOOLS));
 
-/** Somebody who has asked, and watches from before the first token. */
+/** A user who has sent a message and records the thread from before the first token. */
 async function asked(
   mode: "auto" | "native" | "text",
   question: string,
@@ -128,7 +127,7 @@ async function asked(
 const answers = ({ page }: Visitor) => page.getByRole("article", { name: "助手的消息" });
 const text = ({ page }: Visitor, words: string | RegExp) =>
   page.locator(".part[data-kind=text]").filter({ hasText: words });
-/** Whether the message is still being written. */
+/** Whether the message is still streaming. */
 const isRunning = async ({ page }: Visitor): Promise<boolean> =>
   (await page.locator("article[aria-busy=true]").count()) > 0;
 
@@ -266,20 +265,20 @@ describe("seed 004", () => {
   }
 });
 
-/** The check points of seed 004. */
+/** Checks the card of the call: one card, the right name and arguments, one call. */
 async function bubble(somebody: Visitor, server: Server, animation: string): Promise<void> {
   const { page } = somebody;
   await text(somebody, "动画播完了").waitFor();
   await somebody.settled();
-  // 客户端创建函数调用气泡; 不会重复创建气泡; 气泡样式与文本气泡不同
+  // One card per call, which is distinct from text.
   await expect.poll(() => somebody.cards()).toEqual(["play.animation success"]);
   await expect.poll(() => kinds(somebody)).toEqual(["tool_call", "text"]);
-  // 气泡显示正确的函数名称和参数, 函数返回结果
+  // The card shows the right name and arguments, and the result.
   await page.locator(".card-head").click();
   const body = page.locator(".card-body");
   await body.getByText(`"animation_name": "${animation}"`).waitFor();
   await body.getByText(`applied: ${animation}`).waitFor();
-  // 服务器正确 yield 函数调用（只 yield 一次）
+  // The server emits the call once.
   const { items }: { items: { tool_name: string; turn_id: string }[] } = await got(
     server,
     "/v1/history/calls",
@@ -306,10 +305,10 @@ async function kinds({ page }: Visitor): Promise<(string | null)[]> {
   return await parts.evaluateAll((all) => all.map((part) => part.getAttribute("data-kind")));
 }
 
-/** A state that may be over before it is drawn. */
+/** A state that may end before it is drawn. */
 const isShort = (card: string): boolean => /(preparing|queued)$/.test(card);
 
-/** Whether no call is further on than the one before it, and one at most is at work. */
+/** Checks that no call is further than the one before it, and at most one runs. */
 function isInTurn(cards: string): boolean {
   const steps = cards.split(", ").map((card) => STEPS.indexOf(card.split(" ").at(-1) ?? ""));
   const isFurther = steps.some((step, at) => step > (steps[at - 1] ?? step));

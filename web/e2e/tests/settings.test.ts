@@ -1,4 +1,4 @@
-// The page of settings: who one is, which keys there are, what is remembered, how it looks, and all of it taken elsewhere.
+// Settings: account, keys, remembered decisions, appearance and export.
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
@@ -61,7 +61,7 @@ test("all conversations are one file, each of which can be imported", async () =
 });
 
 test("a key is revoked after a second click, and who signs out is out", async () => {
-  // Whoever signs out ends the key that other tests would come in with.
+  // Signing out revokes the key that other tests use.
   const server = await house.own(Server.start());
   const client = await server.client();
   const { id } = await client.call("POST /v1/keys", { body: { name: "old laptop", scopes: ["chat"] } });
@@ -106,7 +106,7 @@ test.each<[string, Kind]>([
   expect(await somebody.violations()).toEqual([]);
 });
 
-/** The files of an archive without compression, in their order. */
+/** The files of an uncompressed archive, in order. */
 function unzipped(bytes: Buffer): [string, string][] {
   const files: [string, string][] = [];
   for (let at = 0; bytes.readUInt32LE(at) === 0x04034b50; ) {

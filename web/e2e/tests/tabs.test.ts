@@ -1,4 +1,4 @@
-// Many tabs of one browser: a browser opens six connections to a server that speaks HTTP/1.1, and none of them is spent on an answer.
+// Many tabs of one browser: a browser opens six connections to a server that speaks HTTP/1.1, and none of them is used for an answer.
 
 import { createServer, type IncomingMessage, request, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -11,13 +11,13 @@ import { type Rule, Server } from "../server.ts";
 
 const TABS = 8;
 const ANSWERS = 12;
-/** As many answers of one key as this file has. */
+/** Limits for the number of answers in this file. */
 const LIMITS = `
 [server.limits]
 turns_per_key_max = 16
 `;
 
-/** Answers that have begun and end when the gate opens; a question that contains `calendar` is answered with a call that asks. */
+/** Answers that have begun and end when the gate opens; a question with `calendar` leads to a call that needs an approval. */
 function held(gate: Gate): Promise<Server> {
   const entry = { name: "demo_calendar", arguments: { title: "Tea", when: "2026-11-23T08:00" } };
   const rules: Rule[] = [
@@ -41,14 +41,14 @@ async function ask(page: Page, words: string, answer = "Begun."): Promise<void> 
   await text(page, answer).waitFor();
 }
 
-/** Viewers of turns that the server has, all connections together. */
+/** Number of turn viewers on the server, over all connections. */
 async function viewersOf(server: Server): Promise<number> {
   const headers = { authorization: `Bearer ${await server.key()}` };
   const metrics = await (await fetch(`${server.url}/metrics`, { headers })).text();
   return Number(/^throughline_viewers(?:\{.*\})? (\d+)/m.exec(metrics)?.[1]);
 }
 
-/** What a page opens to follow answers. */
+/** Connections that a page opens to follow answers. */
 function followed(page: Page): { sockets: WebSocket[]; streams: string[] } {
   const opened: { sockets: WebSocket[]; streams: string[] } = { sockets: [], streams: [] };
   page.on("websocket", (socket) => opened.sockets.push(socket));
@@ -69,7 +69,7 @@ test("eight tabs with twelve answers leave the ninth a connection", async () => 
     await tab.goto(`${server.url}/`);
     await ask(tab, `question ${at}`);
   }
-  // Four of them go on to another conversation, while the answer before runs on.
+  // Four of them open another conversation, while the previous answer continues.
   for (const [at, tab] of tabs.slice(0, ANSWERS - TABS).entries()) {
     await tab.getByRole("link", { name: "New chat" }).click();
     await tab.getByRole("heading", { name: en.firstTitle }).waitFor();
@@ -78,7 +78,7 @@ test("eight tabs with twelve answers leave the ninth a connection", async () => 
   }
   const [asking, stopping] = tabs as [Page, Page];
 
-  // All at once: an approval, a stop, and a tab that is opened and lists them all.
+  // In parallel: an approval, a stop, and a tab that is opened and lists them all.
   const ninth = await somebody.tab();
   await Promise.all([
     asking
@@ -112,7 +112,7 @@ test("one tab follows what it shows twice, and leaves nothing", async () => {
   const { page } = somebody;
   await ask(page, "question");
   await expect.poll(() => viewersOf(server)).toBe(1);
-  // The chat goes on while the history shows the same turn.
+  // The chat continues while the history shows the same turn.
   await page.getByRole("link", { name: en.history }).click();
   await page.getByRole("link", { name: "question" }).first().click();
   await expect.poll(() => viewersOf(server)).toBe(2);
@@ -138,7 +138,7 @@ test("a page out of the cache of its worker has its socket", async () => {
   await text(page, "Begun. Done.").waitFor();
 });
 
-/** A proxy that passes requests on, and knows nothing of WebSockets. */
+/** A proxy without WebSockets. */
 async function withoutUpgrades(server: Server): Promise<{ url: string; stop(): void }> {
   const pass = (asked: IncomingMessage, answer: ServerResponse): void => {
     const { connection: _, upgrade: __, ...headers } = asked.headers;
@@ -176,7 +176,7 @@ test("with a proxy that upgrades nothing, answers come as before", async () => {
     gate.open();
     await text(page, "Begun. Done.").waitFor();
     await isSettled(page);
-    // It is not tried again at once.
+    // Not retried at once.
     await ask(page, "another question");
     await expect.poll(() => opened.streams.length).toBe(2);
     expect(opened.sockets.length).toBe(1);

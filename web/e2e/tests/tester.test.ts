@@ -6,16 +6,16 @@ import { Server } from "../server.ts";
 
 const house = House.of(() => Server.start());
 
-/** Somebody at the tester. */
+/** A user at the tester. */
 async function visitor(kind: Kind = {}): Promise<Visitor> {
   const somebody = await house.visitor(kind, house.server, "/tester");
   await somebody.page.locator(".tool-row").first().waitFor();
   return somebody;
 }
 
-/** Begins to play, and stops after the first piece: the button for the next one. */
+/** Starts playback, and stops after the first piece; returns the button for the next one. */
 async function played(panel: Locator): Promise<Locator> {
-  // In one breath: on a busy machine all the pieces would be there before the next thing is done here.
+  // In one script: on a busy machine all pieces would arrive before the next action.
   await panel.evaluate(async (panel) => {
     const click = (icon: string) => panel.querySelector(`.lucide-${icon}`)?.closest("button")?.click();
     click("play");
@@ -58,7 +58,7 @@ test.each<[string, Kind]>([
   expect(await somebody.violations()).toEqual([]);
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
 
-  // Piece by piece: the card is there before its arguments are.
+  // Piece by piece: the card appears before its arguments.
   const drawn = page.locator("section", { has: page.locator(".thread") });
   const step = await played(drawn);
   for (const _ of ["thought", "text", "call"]) await step.click();
@@ -122,7 +122,7 @@ test("tools are found, tried, told and read out of a text", async () => {
   await parse.getByText("would ask").waitFor();
   await parse.getByRole("button", { name: "Back to text" }).click();
 
-  // What a text calls is tried with its arguments; what changes something is agreed to first.
+  // A call in a text can be run with its arguments; a change needs a confirmation first.
   await parse.getByRole("button", { name: "Try demo.calendar with these arguments" }).click();
   await expect.poll(() => run.getByLabel("title").inputValue()).toBe("早餐");
   await run.getByRole("button", { name: /^Run/ }).click();

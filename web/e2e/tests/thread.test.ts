@@ -1,4 +1,4 @@
-// A message from when it is sent to when it has ended: offline, without a jump, with what helps when it breaks.
+// A message from sending to its end: offline, without layout shifts, with remedies for failures.
 
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
@@ -12,7 +12,7 @@ const house = House.of(() => Server.start());
 const text = ({ page }: Visitor, words: string | RegExp) =>
   page.locator(".part[data-kind=text]").filter({ hasText: words });
 
-/** The network goes, from under a page that has all that it needs: what draws the messages comes a moment after the rest. */
+/** Takes the network away from a loaded page; the renderer of messages loads a moment later than the rest. */
 async function offline({ page }: Visitor): Promise<void> {
   await page.getByRole("list", { name: en.chat, exact: true }).waitFor({ state: "attached" });
   await page.context().setOffline(true);
@@ -38,7 +38,7 @@ test("what is said offline is sent as soon as the network is back, once", async 
   await page.getByRole("article", { name: en.yourMessage }).getByText("What time is it?").waitFor();
   expect(await page.getByRole("alert").count(), "nothing has failed").toBe(0);
   await somebody.picture("unsent");
-  // A look at something else takes nothing away.
+  // Visiting another view loses nothing.
   await page.getByRole("link", { name: en.history }).click();
   await page.getByRole("link", { name: en.chat }).click();
   await page.getByText(en.status.unsent).waitFor();
@@ -121,7 +121,7 @@ test("nothing moves on its own from the first word of a turn to after its end", 
   ];
   const somebody = await house.visitor({ motion: "reduce" }, await house.own(Server.scripted(rules)));
   const { page } = somebody;
-  // The name of the model comes into the header a moment later.
+  // The model's name appears in the header a moment later.
   await page.locator(".picker-button").waitFor();
   await somebody.say("Hello");
   await page.getByRole("article", { name: en.assistantMessage }).waitFor();
@@ -135,7 +135,7 @@ test("nothing moves on its own from the first word of a turn to after its end", 
           value: number;
           sources: { node: Node | null; previousRect: DOMRect; currentRect: DOMRect }[];
         };
-        // A pseudo-element has no node, nor has what was removed: the caret, which goes with the text before it, is told
+        // A pseudo-element has no node, nor has a removed element: the caret, which moves with the text before it, is recognized
         // by its size.
         const isCaret = ({ node, previousRect, currentRect }: (typeof sources)[number]) =>
           node === null && [previousRect, currentRect].every((at) => at.width <= 12 && at.height <= 24);
@@ -156,7 +156,7 @@ test("nothing moves on its own from the first word of a turn to after its end", 
   await text(somebody, "That is all.").waitFor();
   await somebody.settled();
   await page.getByRole("button", { name: en.regenerate }).waitFor();
-  // Shifts are told of after the frame in which they happen.
+  // Layout shifts are reported after their frame.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   expect(await page.evaluate(() => (window as unknown as { shifts: string[] }).shifts)).toEqual([]);
 });
@@ -171,7 +171,7 @@ test.each([
   const somebody = await house.visitor(size, await house.own(Server.scripted(rules)));
   const { page } = somebody;
   await somebody.say("A long one, please");
-  // What a screen reader is told has the same words.
+  // The screen reader gets the same text.
   const paragraph = (words: string) => page.locator(".part[data-kind=text] p").filter({ hasText: words });
   await paragraph("Paragraph 79 of").waitFor();
   const read = paragraph("Paragraph 40 of");
@@ -190,7 +190,7 @@ test.each([
   await paragraph("The end.").waitFor();
   await somebody.settled();
   await page.getByRole("button", { name: en.regenerate }).waitFor({ state: "attached" });
-  // What comes under an ended answer comes in the frames after it.
+  // Content below an ended answer appears in the frames after it.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   expect(await top()).toBe(before);
 });
@@ -339,7 +339,7 @@ test("figures stand once, at the message, and the speed is that of the model alo
     .getByRole("button", { name: /^Approve/ })
     .first()
     .waitFor();
-  // The person takes their time, which is none of the model's.
+  // Waiting for the user is not time of the model.
   await page.waitForTimeout(3_000);
   await page
     .getByRole("button", { name: /^Approve/ })

@@ -1,4 +1,4 @@
-// What a turn may come to, through the page: each line of the first screen, all questions at once, a stop at each phase, two tabs.
+// Courses of a turn on the page: each suggestion, all approvals at once, a stop in each phase, two tabs.
 
 import type { Page, Response } from "playwright-core";
 import { describe, expect, test } from "vitest";
@@ -28,7 +28,7 @@ const demo = House.of(() => Server.start());
 const text = ({ page }: Visitor, words: string | RegExp) =>
   page.locator(".part[data-kind=text]").filter({ hasText: words });
 
-/** Until then a call of the avatar would be offered to a page that was there before. */
+/** Otherwise a call of the avatar would be offered to an earlier page. */
 async function avatarIsThere(page: Page, come: () => Promise<unknown>): Promise<void> {
   const isOffer = (response: Response) => response.url().includes("/v1/clients/");
   const [offered] = await Promise.all([page.waitForResponse(isOffer), come()]);
@@ -40,7 +40,7 @@ describe.each([
   ["zh-CN", zh, firstZh],
 ] as const)("what the demo model offers is answered without a key, %s", (locale, words, first) => {
   const isEnglish = locale === "en-GB";
-  /** The question, and what its calls come to. */
+  /** A suggestion, and the outcomes of its calls. */
   const offers: [string, RegExp[]][] = [
     [
       first.suggestions.weather.prompt,
@@ -50,7 +50,7 @@ describe.each([
     [first.suggestions.riddle.prompt, []],
     [first.suggestions.yourself.prompt, []],
   ];
-  /** It has answers for these as well, which somebody has to type. */
+  /** Questions without a suggestion that the demo model answers. */
   const typed: [string, RegExp[]][] = [
     [isEnglish ? "Wink at me while you talk" : "一边说话，一边对我眨眼", [/live2d\.\w+ success/]],
     [isEnglish ? "Call a tool that fails" : "调用一个会失败的工具", [/demo\.fail error/]],
@@ -92,7 +92,7 @@ test("a page that is left takes its avatar along: nobody waits for a gesture of 
     const { turn_id } = (await started.json()) as { turn_id: string };
     return (await fetch(`${server.url}/v1/turns/${turn_id}/events`, { headers })).text();
   };
-  // Long before the offer of a page that says nothing would end.
+  // Long before the offer of a silent page would expire.
   await expect.poll(wink, { timeout: 30_000 }).toMatch(/"tool_result".*no_viewer/);
 });
 
@@ -142,14 +142,14 @@ test("several calls ask, all are listed, and one answer approves them", async ()
   await expect.poll(() => page.title()).not.toContain("(");
 });
 
-/** A phase of a turn: what the model does, how one sees that it is there, and what is left of it after a stop. */
+/** A phase of a turn: the model's behavior, a sign of the phase on the page, and the result of a stop. */
 interface Phase {
   name: string;
   rules: Rule[];
   reached(somebody: Visitor): Promise<void>;
-  /** Cards that are left. */
+  /** Remaining cards. */
   cards: RegExp[];
-  /** Text that was there stays. */
+  /** Text that stays. */
   stays?: string;
 }
 
@@ -241,7 +241,7 @@ describe.each(["native", "text"] as const)("stopped, %s", (mode) => {
       .toEqual(phase.cards.map((pattern) => expect.stringMatching(pattern)));
     if (phase.stays !== undefined) await text(somebody, phase.stays).waitFor();
     expect(await text(somebody, "Late.").count()).toBe(0);
-    // The conversation goes on, and the model is told what became of the calls.
+    // The conversation continues, and the model gets the outcomes of the calls.
     await somebody.say("And afterwards?");
     await text(somebody, "All is well again.").waitFor();
     await somebody.settled();
@@ -274,10 +274,10 @@ test("two tabs show the same message while it is written, and each may stop it",
   await other.getByRole("button", { name: "Stop", exact: true }).click();
   await somebody.settled();
   await other.locator("article[aria-busy=true]").waitFor({ state: "detached" });
-  // The one behind draws nothing, and its clock goes slowly; what it holds is the same.
+  // The hidden page draws nothing, and its clock is slow; its state is the same.
   const shown = await other.locator("article .part").allTextContents();
   await expect.poll(() => page.locator("article .part").allTextContents()).toEqual(shown);
-  // What one asks, the other sees as soon as somebody looks at it.
+  // A message of one page appears in the other when it becomes visible.
   await other.locator("textarea").first().fill("What time is it?");
   await other.keyboard.press("Enter");
   await other.locator(".card[data-status=success]").waitFor();
@@ -357,10 +357,10 @@ test("what failed and what helps is said in the language of the page, the upstre
   await error.getByText("上游报告了错误。", { exact: true }).waitFor();
   await error.getByText("已生成的内容会保留。", { exact: true }).waitFor();
   await error.getByRole("button", { name: zh.continue }).waitFor();
-  // What exactly went wrong is for whoever asks.
+  // Details are hidden until requested.
   await error.getByText(zh.details, { exact: true }).click();
   await error.getByText("the model is on fire (server_error)", { exact: true }).waitFor();
-  // Whoever reads on in English is told so at once.
+  // Switching to English translates the error at once.
   await page.getByRole("button", { name: zh.settings }).click();
   await page.getByLabel(zh.language).selectOption("en");
   await error.getByText("The upstream reported an error.", { exact: true }).waitFor();

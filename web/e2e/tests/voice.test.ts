@@ -1,4 +1,4 @@
-// The sound that a model makes: heard as it comes, between the other blocks of one message.
+// Audio of a model: played as it arrives, between the other blocks of one message.
 
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
@@ -10,7 +10,7 @@ const SPOKEN =
   "Good morning! The weather is lovely today, and so are you. Shall we go out and see the river?";
 
 const RULES: Rule[] = [
-  // For whoever has something to do while it sounds.
+  // Gives the test time while the audio plays.
   { when: { contains: "at length" }, does: [{ say: "Listen:" }, { speak: Array(4).fill(SPOKEN).join(" ") }] },
   {
     when: { contains: "Speak", has_result: false },
@@ -26,7 +26,7 @@ const bubble = ({ page }: Visitor) => page.getByRole("region", { name: en.voice 
 const position = async (somebody: Visitor): Promise<number> =>
   Number(await bubble(somebody).getByRole("slider", { name: en.voicePosition }).inputValue());
 
-/** Remembers the shapes of the avatar's mouth. */
+/** Records the shapes of the avatar's mouth. */
 async function watchMouth({ page }: Visitor): Promise<void> {
   await page.evaluate(() => {
     const shapes = new Set<string>();
@@ -50,7 +50,7 @@ test("it sounds by itself, moves the mouth, and stands between the other blocks"
   await somebody.say("Speak, please");
   await bubble(somebody).getByRole("button", { name: en.pauseVoice }).waitFor();
   await expect.poll(() => position(somebody)).toBeGreaterThan(0.5);
-  // The mouth takes shape after shape.
+  // The mouth changes its shape repeatedly.
   await expect.poll(() => shapes(somebody)).toBeGreaterThan(8);
   await somebody.settled();
   const kinds = () =>
@@ -59,7 +59,7 @@ test("it sounds by itself, moves the mouth, and stands between the other blocks"
       .evaluateAll((parts) => parts.map((part) => part.getAttribute("data-kind")));
   await expect.poll(kinds).toEqual(["text", "audio", "tool_call", "text"]);
   await expect.poll(() => bubble(somebody).innerText()).toContain(SPOKEN);
-  // It outlasts the turn, and ends.
+  // The audio outlasts the turn, and ends.
   await bubble(somebody).getByRole("button", { name: en.playVoice }).waitFor();
 });
 
@@ -73,11 +73,11 @@ test("it is paused, sought, heard again after a reload, and saved", async () => 
   await somebody.settled();
   expect(await position(somebody)).toBe(stood);
   await page.reload();
-  // Nothing sounds by itself that is not new.
+  // Only new audio plays automatically.
   await bubble(somebody).getByRole("button", { name: en.playVoice }).waitFor();
   const slider = bubble(somebody).getByRole("slider", { name: en.voicePosition });
   await slider.focus();
-  // Not to its end: there it is over at once, and stands at its beginning again.
+  // Not to the end: there it would stop and reset.
   for (let times = 0; times < 2; times += 1) await page.keyboard.press("PageUp");
   await expect.poll(() => position(somebody)).toBeGreaterThan(3);
   await bubble(somebody).getByRole("button", { name: en.pauseVoice }).click();
@@ -100,7 +100,7 @@ test("a new message silences the voice, and who wants none hears none", async ()
   await somebody.say("Speak again");
   await expect.poll(() => bubble(somebody).count()).toBe(2);
   await somebody.settled();
-  // There is something to be heard.
+  // There is audio to play.
   await bubble(somebody).last().getByRole("button", { name: en.downloadVoice }).waitFor();
   expect(await somebody.page.getByRole("button", { name: en.pauseVoice, exact: true }).count()).toBe(0);
 });

@@ -1,4 +1,4 @@
-// Every view without a mouse and without eyes: where Tab stops, and what a screen reader finds.
+// Every view by keyboard and by screen reader: tab stops, and the accessibility tree.
 
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -11,7 +11,7 @@ const house = House.of(() => Server.start());
 /** More stops than any view has. */
 const STOPS_MAX = 150;
 
-/** Without what differs from run to run: ids, numbers, times, dates. */
+/** Removes what differs between runs: ids, numbers, times, dates. */
 function steady(text: string): string {
   return text
     .replace(/- status: .*/g, "- status")
@@ -27,7 +27,7 @@ function steady(text: string): string {
     .replace(/^(.{200}).+$/gm, "$1…");
 }
 
-/** Role and name of each stop, in the order of the Tab key, until the focus leaves the page or comes round. */
+/** Role and name of each tab stop, until the focus leaves the page or returns. */
 async function stopsOf(page: Page): Promise<string[]> {
   await page.evaluate(() => {
     document.body.tabIndex = -1;
@@ -80,7 +80,7 @@ test.each([
   await page.locator(awaited).first().waitFor();
   await page.evaluate("document.fonts.ready.then(() => undefined)");
   const tree = async () => `${steady(await page.locator("body").ariaSnapshot())}\n`;
-  // As soon as all of it is there; if that never is, the files say below what is not.
+  // Once everything is there; if that fails, the files below show what is missing.
   const written = await readFile(join(import.meta.dirname, `walks/${name}.tree.txt`), "utf8");
   await expect
     .poll(tree)

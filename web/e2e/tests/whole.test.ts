@@ -1,4 +1,4 @@
-// What is not drawn because nobody sees it is there all the same: for find-in-page, for the selection, and for screen readers.
+// Content that is not rendered because it is off the screen is still there: for find-in-page, for the selection, and for screen readers.
 
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
@@ -7,7 +7,7 @@ import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
 
 const TURNS = 16;
-/** Several screens each, with a word that stands nowhere else. */
+/** Several screens each, with a unique word. */
 const rules: readonly Rule[] = Array.from({ length: TURNS }, (_, at) => ({
   when: { contains: `question ${at}.` },
   does: [{ say: Array.from({ length: 40 }, (_, line) => `needle${at}x${line} in a haystack`).join("\n\n") }],
@@ -15,7 +15,7 @@ const rules: readonly Rule[] = Array.from({ length: TURNS }, (_, at) => ({
 withScreenReader();
 const house = House.of(() => Server.scripted(rules));
 
-/** A browser's own search, as with Ctrl+F. */
+/** The browser's find-in-page. */
 declare global {
   interface Window {
     find(text: string): boolean;
@@ -49,7 +49,7 @@ test("a long conversation is found, selected and read as a whole", async () => {
       const part = document.querySelector(".part[data-kind=text] p");
       return part?.checkVisibility({ contentVisibilityAuto: true });
     });
-  // What stands at the end is looked at: the beginning is not drawn.
+  // The end is visible: the beginning is not rendered.
   await page.keyboard.press("End");
   await articles.last().scrollIntoViewIfNeeded();
   await expect.poll(isSeen).toBe(false);
@@ -71,7 +71,7 @@ test("a long conversation is found, selected and read as a whole", async () => {
   for (let at = 0; at < TURNS; at += 1) await expect.poll(read).toContain(`needle${at}x0 in a haystack`);
 
   await expect.poll(() => page.evaluate(() => window.find("needle0x7 "))).toBe(true);
-  // It is scrolled to where it is, and drawn.
+  // It is scrolled into view, and rendered.
   await expect.poll(isSeen).toBe(true);
   await expect.poll(() => page.evaluate(() => getSelection()?.toString().trim())).toBe("needle0x7");
 });

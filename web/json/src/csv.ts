@@ -2,14 +2,14 @@
 
 import { textOf } from "./large.ts";
 
-/** A field as it stands in CSV. */
+/** Escapes a field. */
 export function csvField(text: string): string {
-  // A spreadsheet would run what begins like a formula.
+  // Prevents spreadsheets from running it as a formula.
   const inert = /^[=@\t\r]|^[+-](?![\d.,\s]*%?$)/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(inert) ? `"${inert.replaceAll('"', '""')}"` : inert;
 }
 
-/** A table with its head. */
+/** A table with its header. */
 export function csvOfRows(
   columns: readonly string[],
   rows: readonly Readonly<Record<string, unknown>>[],

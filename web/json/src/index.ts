@@ -1,4 +1,4 @@
-// JSON for people: what a value is best read as, and JSON that is not whole yet.
+// JSON for people: the best view of a value, and JSON that is still incomplete.
 
 export { csvField, csvOfRows } from "./csv.ts";
 export { folded } from "./fold.ts";

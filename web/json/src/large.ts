@@ -1,14 +1,14 @@
-// Large JSON as rows of a list, of which a view draws those on the screen. Framework-free.
+// Large JSON as rows of a virtualized list. Framework-free.
 
 import { folded } from "./fold.ts";
 import type { Shape } from "./shape.ts";
 
-/** A value with more parts is drawn row by row. */
+/** Values with more parts are virtualized. */
 export const SMALL_PARTS_MAX = 400;
-/** More hits than this are not looked for in a tree. */
+/** Maximum number of hits in a tree. */
 export const HITS_MAX = 10_000;
 
-/** Whether drawing all of it at once would be felt. Looks at no more parts than it has to. */
+/** True if rendering all of it at once would be slow. Counts no more parts than necessary. */
 export function isLarge(shape: Shape): boolean {
   if (shape.kind === "text") return false;
   let left = SMALL_PARTS_MAX;
@@ -27,24 +27,24 @@ export function isLarge(shape: Shape): boolean {
 
 /** A row of a tree. */
 export interface TreeRow {
-  /** Names from the root, as a JSON pointer: unique. */
+  /** JSON pointer from the root. */
   readonly path: string;
   readonly name: string | undefined;
   readonly depth: number;
   readonly value: unknown;
-  /** Of an object or a list: how many parts it has. */
+  /** Number of members of an object or an array. */
   readonly parts: number | undefined;
   readonly isList: boolean;
   readonly isOpen: boolean;
 }
 
-/** Which parts are open: those of `flipped` are the other way than their depth says. */
+/** Open parts: by depth, inverted for those in `flipped`. */
 export interface Openness {
   readonly depth: number;
   readonly flipped: ReadonlySet<string>;
 }
 
-/** The rows of a tree as far as it is open, each part below what it is a part of. */
+/** The rows of a tree as far as it is open, in document order. */
 export function rowsOfTree(root: unknown, { depth: openDepth, flipped }: Openness): TreeRow[] {
   const rows: TreeRow[] = [];
   const add = (name: string | undefined, value: unknown, path: string, depth: number): void => {
@@ -56,7 +56,7 @@ export function rowsOfTree(root: unknown, { depth: openDepth, flipped }: Opennes
   return rows;
 }
 
-/** The rows that have a text in their name or value, with all that they are parts of; how many there are, up to {@link HITS_MAX}. */
+/** The rows with a text in their name or value, with their ancestors; and their number, up to {@link HITS_MAX}. */
 export function rowsWith(root: unknown, text: string): { rows: TreeRow[]; hits: number } {
   const wanted = folded(text);
   const rows: TreeRow[] = [];
@@ -81,7 +81,7 @@ export function rowsWith(root: unknown, text: string): { rows: TreeRow[]; hits: 
   return { rows, hits };
 }
 
-/** The rows of a table with a text in a cell. */
+/** The rows of a table with the text in a cell. */
 export function rowsOfTableWith(
   rows: readonly Readonly<Record<string, unknown>>[],
   text: string,
@@ -91,7 +91,7 @@ export function rowsOfTableWith(
   return rows.filter((row) => Object.values(row).some((cell) => folded(textOf(cell)).includes(wanted)));
 }
 
-/** What is no object, as it stands in a cell. */
+/** Text of a cell. */
 export function textOf(value: unknown): string {
   return value === undefined ? "" : typeof value === "string" ? value : (JSON.stringify(value) ?? "");
 }

@@ -1,43 +1,43 @@
-// JSON that arrives in pieces: which keys are complete, which value is open, and how far it can be written nicely. Each character
-// is read once; what was told is never taken back by more text. Nothing throws: what is no JSON is said to be `broken`.
+// Incremental parser of JSON: complete keys, the open value, and a formatted text as far as it is certain. Each character is read
+// once; more text never changes earlier results. Nothing throws: invalid JSON is `broken`.
 
-/** `open`: more must come. `complete`: a whole object. `broken`: no JSON from some character on. */
+/** `open`: incomplete. `complete`: a whole object. `broken`: invalid from some character on. */
 export type PartialState = "empty" | "open" | "complete" | "broken";
 
-/** Where the open value is: keys of objects and places in lists, from the outside. */
+/** Path of the open value: keys of objects and indexes of arrays, from the outside. */
 export type Path = readonly (string | number)[];
 
 /** A key of the outermost object. */
 export interface PartialEntry {
   readonly key: string;
   readonly isComplete: boolean;
-  /** Its value on one line, once complete: its beginning, if it is long. */
+  /** The value on one line, once complete; only its beginning, if it is long. */
   readonly value: string;
 }
 
-/** Longer values are named by their beginning. */
+/** Longer values are shortened. */
 const VALUE_CHARS_MAX = 60;
-/** Deeper ones are not indented further: the output would grow with the square of the input. */
+/** Deeper levels are not indented: the output would grow with the square of the input. */
 const INDENTED_LEVELS_MAX = 32;
 
 type Expected = "value" | "first value" | "key" | "first key" | "colon" | "next" | "end";
 
 interface Level {
   readonly isList: boolean;
-  /** The key, as it is written, or the place of what is open in it. */
+  /** Current key as written, or index of the current item. */
   at: string | number;
 }
 
-/** A string, number or word, as it is written so far. */
+/** An incomplete string, number or keyword. */
 interface OpenToken {
   readonly kind: "string" | "key" | "word";
   text: string;
-  /** An escape that is not complete. */
+  /** An incomplete escape. */
   escape: string;
 }
 
 export class PartialJson {
-  /** Characters that were read: what this costs. */
+  /** Number of characters that were read, to measure the cost. */
   readChars = 0;
   #given = "";
   #expected: Expected = "value";
@@ -48,7 +48,7 @@ export class PartialJson {
   #entries: PartialEntry[] = [];
   #value = "";
 
-  /** Takes the whole text as it is by now. */
+  /** Reads the whole text so far. */
   read(text: string): this {
     if (!text.startsWith(this.#given)) this.#forget();
     const from = this.#given.length;
@@ -66,17 +66,17 @@ export class PartialJson {
     return this.#pretty === "" ? "empty" : "open";
   }
 
-  /** Keys of the outermost object, in the order they came; only the last may be open. */
+  /** Keys of the outermost object in order; only the last may be open. */
   get entries(): readonly PartialEntry[] {
     return this.#entries;
   }
 
-  /** Indented, as far as it is certain. More text adds to it and changes nothing of it. */
+  /** Indented text, as far as it is certain. More input only appends to it. */
   get pretty(): string {
     return this.#pretty;
   }
 
-  /** Where the open value is; `undefined`: none is. */
+  /** Path of the open value; `undefined`: none. */
   get path(): Path | undefined {
     const state = this.state;
     return state === "open"
@@ -236,11 +236,11 @@ function isWord(text: string): boolean {
 }
 
 function couldBeWord(text: string): boolean {
-  // A number of thousands of digits is none; and each digit is looked at again.
+  // A number with thousands of digits is refused, because each digit is read again.
   return text.length < 400 && (WORDS.some((word) => word.startsWith(text)) || NUMBER_BEGUN.test(text));
 }
 
-/** A key without its quotes; one that is not complete as it is written. */
+/** A key without quotes; an incomplete one as written. */
 function decoded(text: string): string {
   try {
     return String(JSON.parse(text));

@@ -1,8 +1,8 @@
-// What a value is best read as. Framework-free.
+// The best view of a value. Framework-free.
 
 export type Shape =
   | { kind: "text"; text: string }
-  /** Flat objects, which have columns. */
+  /** Flat objects with the same columns. */
   | {
       kind: "rows";
       value: unknown;
@@ -11,9 +11,9 @@ export type Shape =
     }
   | { kind: "json"; value: unknown };
 
-/** More columns than this are no table that anybody reads. */
+/** Maximum number of columns of a table. */
 const COLUMNS_MAX = 12;
-/** A text that is longer is not tried as JSON. */
+/** Longer texts are not parsed as JSON. */
 const JSON_CHARS_MAX = 4_000_000;
 
 export function shapeOf(value: unknown): Shape {
@@ -22,7 +22,7 @@ export function shapeOf(value: unknown): Shape {
   return parsed === undefined ? { kind: "text", text: value } : structured(parsed);
 }
 
-/** As people write JSON. A text is itself. */
+/** Formatted JSON; a text as it is. */
 export function pretty(value: unknown): string {
   return typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
 }
@@ -46,7 +46,7 @@ function isFlat(value: unknown): value is Record<string, unknown> {
   return Object.values(value).every((one) => typeof one !== "object" || one === null);
 }
 
-/** Only objects and lists: a number that is printed is a text. */
+/** Parses objects and arrays only: a printed number is a text. */
 function jsonOf(text: string): unknown {
   if (text.length > JSON_CHARS_MAX || !/^\s*[[{]/.test(text)) return undefined;
   try {

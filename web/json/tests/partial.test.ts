@@ -4,7 +4,7 @@ import { PartialJson } from "../src/index.ts";
 
 const object = fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue({ stringUnit: "binary" }));
 
-/** JSON as models write it: some of it compact, some of it not, some of it broken. */
+/** JSON as models write it: compact, formatted or broken. */
 const texts = fc.oneof(
   object.map((value) => JSON.stringify(value)),
   object.map((value) => JSON.stringify(value, null, 3)),
@@ -84,7 +84,7 @@ describe("JSON that is not whole yet", () => {
   }, 120_000);
 });
 
-/** Keys in the order they are written, which is not the order of an object with numbers for keys. */
+/** Keys in the order of the text, which differs from the order of an object with numeric keys. */
 function keysOf(text: string): string[] {
   const keys: string[] = [];
   let depth = 0;

@@ -1,15 +1,15 @@
-// Fenced code: whether it is closed, and how an open one grows without being read again.
+// Fenced code: whether it is closed, and appending to an open one without parsing it again.
 
 import type { Token, Tokens } from "marked";
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})/;
 
-/** The marks that a piece of code began with; `undefined`: it is indented. */
+/** The opening fence of a code block; `undefined`: it is indented. */
 export function fenceOf(raw: string): string | undefined {
   return FENCE.exec(raw)?.[1];
 }
 
-/** Whether a piece of code has its last line: an open one may still grow, and means something else then. */
+/** True if the closing fence is there: an open block may still grow. */
 export function isFenceClosed(raw: string): boolean {
   const fence = fenceOf(raw);
   if (fence === undefined) return true;
@@ -27,7 +27,7 @@ function closes(line: string, fence: string): boolean {
 export class OpenFence {
   readonly #fence: string;
   #token: Tokens.Code;
-  /** The beginning of its last line, which may become the fence that closes it. */
+  /** Start of the last line, which may become the closing fence. */
   #lastLine: number;
 
   private constructor(token: Tokens.Code, fence: string) {
@@ -36,7 +36,7 @@ export class OpenFence {
     this.#lastLine = token.raw.lastIndexOf("\n") + 1;
   }
 
-  /** `undefined`: no fence, or one that is closed, indented, or whose language is not complete. */
+  /** The open fence of a token; `undefined`: none, closed, indented, or with an incomplete language. */
   static of(token: Token | undefined): OpenFence | undefined {
     if (token?.type !== "code" || !isCode(token) || !/^[`~]/.test(token.raw)) return undefined;
     const fence = fenceOf(token.raw);
@@ -44,7 +44,7 @@ export class OpenFence {
     return new OpenFence(token, fence);
   }
 
-  /** The same code with more lines; `undefined`: a line has come that may close it. */
+  /** The same block with more lines; `undefined`: a line may close it. */
   grown(added: string): Tokens.Code | undefined {
     const raw = this.#token.raw + added;
     for (let at = this.#lastLine, from = this.#token.raw.length; ; ) {
@@ -56,7 +56,7 @@ export class OpenFence {
       this.#lastLine = at;
     }
     const body = raw.slice(raw.indexOf("\n") + 1);
-    // As the lexer does: a single line end belongs to the fence that is to come.
+    // Like the lexer: a single line end belongs to the closing fence.
     this.#token = {
       ...this.#token,
       raw,

@@ -1,34 +1,34 @@
-// Markdown of a text that grows: what stands far enough above its end is read once. Whatever pieces the text comes in, the tokens
-// are those of the whole text read at once.
+// Markdown of a growing text: everything far enough above the end is parsed once. Whatever the pieces, the tokens are those of the
+// whole text parsed at once.
 
 import type { Token } from "marked";
 import { fenceOf, isFenceClosed, OpenFence } from "./fence.ts";
 import { type Links, lex } from "./lexer.ts";
 import { OpenEnd } from "./open-end.ts";
 
-/** What may still change with more text: the last token, and what it may join. */
+/** Tokens at the end that more text may change: the last one, and its neighbor. */
 const OPEN_TOKENS = 2;
-/** Up to here the open end is read with every piece; a single longer block, in steps of a part of its length. */
+/** The tail up to this size is parsed with every piece; a single longer block, in steps proportional to its length. */
 const TAIL_CHARS_MAX = 4_096;
 const STEPS = 16;
-/** Blocks that a blank line ends, so that one behind them changes nothing. */
+/** Blocks that end at a blank line, so that later text does not change them. */
 const BLOCKS_OF_LINES: ReadonlySet<string> = new Set(["paragraph", "heading", "table"]);
 
 export class GrowingMarkdown {
-  /** Characters that went through the lexer: what this costs. */
+  /** Characters that were lexed, to measure the cost. */
   lexedChars = 0;
   readonly #tailMax: number;
-  /** The text that the tokens were made of, as it came and with its line ends as `\n`. */
+  /** The source of the tokens, as given and with normalized line ends. */
   #given = "";
   #text = "";
-  /** Parts that are settled, where they end, and the addresses in them. */
+  /** Settled tokens, their end, and their link definitions. */
   #settled: Token[] = [];
   #settledChars = 0;
   #settledLinks: Links = {};
-  /** Addresses in all of the text. */
+  /** Link definitions of the whole text. */
   #links: Links = {};
   #tail: Token[] = [];
-  /** How much of the text after the settled part the tail was made of. */
+  /** Length of the text after the settled part that the tail was parsed from. */
   #read = 0;
   #fence: OpenFence | undefined;
   #tokens: readonly Token[] = [];
@@ -37,23 +37,23 @@ export class GrowingMarkdown {
     this.#tailMax = tailMax;
   }
 
-  /** The tokens of the whole text. Those that were settled before are the same objects. */
+  /** The tokens of the whole text. Settled ones are the same objects as before. */
   read(text: string): readonly Token[] {
     if (text === this.#given) return this.#tokens;
-    // A reply was taken back in part.
-    // A slice is compared as a block of memory, `startsWith` character by character: ten times as long.
+    // A part of the reply was removed.
+    // A slice is compared as a block of memory, but `startsWith` by character, which takes ten times as long.
     if (text.slice(0, this.#given.length) !== this.#given) this.#forget();
     const isCut = this.#given.endsWith("\r");
     const piece = text.slice(this.#given.length);
     const added = (isCut && piece.startsWith("\n") ? piece.slice(1) : piece).replace(/\r\n?/g, "\n");
-    // One string while both are the same: a second one would be copied with every piece, too.
+    // One string while both are the same: a second one would be copied with every piece.
     this.#text = added === piece && this.#text === this.#given ? text : this.#text + added;
     this.#given = text;
     if (added !== "" && !this.#growFence(added)) this.#readTail();
     return this.#tokens;
   }
 
-  /** The tokens of a text that is complete: nothing of it is left unread. */
+  /** The tokens of a complete text, with nothing left open. */
   complete(text: string): readonly Token[] {
     this.read(text);
     if (this.#hasRest()) {
@@ -64,9 +64,9 @@ export class GrowingMarkdown {
     return this.#tokens;
   }
 
-  /** The end of the text that was read, for what may be shown without being read. */
+  /** The open end of the text, for characters that can be shown without parsing. */
   openEnd(): OpenEnd | undefined {
-    // Of a line end that is cut in two, the second half is to come.
+    // The second half of a split line end is still missing.
     return this.#hasRest() || this.#given.endsWith("\r") ? undefined : OpenEnd.of(this.#tokens, this.#text);
   }
 
@@ -99,7 +99,7 @@ export class GrowingMarkdown {
     while (this.#settleTail());
     this.#fence = OpenFence.of(this.#tail.at(-1));
     if (this.#fence !== undefined && this.#hasRest() && !this.#growFence(this.#rest())) {
-      // The fence ends in what is left: shown as anything else it would be no code.
+      // The closing fence is outside of the readable part: otherwise the rest would not be code.
       this.#lexTail(this.#text.length - this.#settledChars);
       this.#settleTail();
       this.#fence = OpenFence.of(this.#tail.at(-1));
@@ -107,7 +107,7 @@ export class GrowingMarkdown {
     this.#publish();
   }
 
-  /** How much of the open end is read: all, or as far as the last of few steps, at the end of a line if there is one. */
+  /** Length of the open end to parse: all, or up to the last step, at a line end if possible. */
   #readable(): number {
     const chars = this.#text.length - this.#settledChars;
     if (chars <= this.#tailMax) return chars;
@@ -134,7 +134,7 @@ export class GrowingMarkdown {
     this.#relink(links);
   }
 
-  /** Reads settled parts again whose links have got another address; an address may stand anywhere. */
+  /** Parses settled parts again whose link definitions have changed; a definition may come anywhere. */
   #relink(links: Links): void {
     const changed = [...new Set([...Object.keys(links), ...Object.keys(this.#links)])].filter(
       (name) =>
@@ -145,15 +145,15 @@ export class GrowingMarkdown {
     this.#settled = this.#settled.map((token) => {
       if (!mentions(token.raw, changed)) return token;
       this.lexedChars += token.raw.length;
-      // The blank line ends the block: without it, the beginning could be that of a formula without an end.
+      // The blank line ends the block: without it, the beginning could be that of an unclosed formula.
       const [again] = lex(BLOCKS_OF_LINES.has(token.type) ? `${token.raw}\n\n` : token.raw, links).tokens;
       return again === undefined ? token : { ...again, raw: token.raw };
     });
   }
 
-  /** Whether anything was settled. */
+  /** Settles tokens of the tail; returns whether there were any. */
   #settleTail(): boolean {
-    // Tokens that do not add up to the text say nothing about where it may be cut.
+    // Tokens that do not add up to the text cannot be cut.
     if (lengthOf(this.#tail) !== this.#read) return false;
     const end = settledEnd(this.#tail);
     if (end === 0) return false;
@@ -174,7 +174,7 @@ export class GrowingMarkdown {
   }
 }
 
-/** A part of a string keeps all of it in memory, and tokens are parts: each would keep the whole text as it was when it was read. */
+/** Copies a part of a string: otherwise each token would keep the whole text in memory that it was parsed from. */
 function detached(part: string): string {
   return ` ${part}`.slice(1);
 }
@@ -183,7 +183,7 @@ function lengthOf(tokens: readonly Token[]): number {
   return tokens.reduce((chars, { raw }) => chars + raw.length, 0);
 }
 
-/** How many tokens no further text changes. */
+/** Number of tokens that later text cannot change. */
 function settledEnd(tokens: readonly Token[]): number {
   let end = tokens.length;
   for (let open = 0; end > 0 && open < OPEN_TOKENS; ) {
@@ -196,7 +196,7 @@ function settledEnd(tokens: readonly Token[]): number {
     }
     open += 1;
   }
-  // The name of an address may go over lines, and its title over anything, until they are closed.
+  // The label of a definition may span lines, and its title anything, until they are closed.
   const unclosed = tokens.findIndex(
     ({ type, raw }, at) =>
       (type === "paragraph" && /^ {0,3}\[(?:\\[\s\S]|[^[\]\\])*$/.test(raw)) ||
@@ -205,7 +205,7 @@ function settledEnd(tokens: readonly Token[]): number {
   return unclosed === -1 ? end : Math.min(end, unclosed);
 }
 
-/** Whether nothing joins it, whatever stands below it. */
+/** True if nothing below can join the token. */
 function isClosed(token: Token, next: Token | undefined): boolean {
   switch (token.type) {
     case "code":
@@ -221,14 +221,14 @@ function isClosed(token: Token, next: Token | undefined): boolean {
   }
 }
 
-/** Whether a text may link to one of these names; rather too often. */
+/** True if the text may link to one of these names; errs toward true. */
 function mentions(raw: string, names: readonly string[]): boolean {
   if (!raw.includes("[")) return false;
   const text = raw.toLowerCase().replace(/\s+/g, " ");
   return names.some((name) => text.includes(name));
 }
 
-/** Of two addresses with one name the first counts. */
+/** Collects definitions; the first one of a name counts. */
 function collectLinks(tokens: readonly Token[], links: Links): void {
   for (const token of tokens) {
     if (token.type === "def") links[token.tag] ??= { href: token.href, title: token.title };

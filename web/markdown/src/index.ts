@@ -1,4 +1,4 @@
-// Markdown that is read as it arrives, and where its links may lead.
+// Incremental Markdown parser, and safe link targets.
 
 export { directionOf } from "./direction.ts";
 export { fenceOf, isFenceClosed } from "./fence.ts";

@@ -1,4 +1,4 @@
-// marked as a lexer: its tokens and some of ours, our rules of emphasis.
+// marked as a lexer, with additional tokens and our rules of emphasis.
 
 import { Lexer, type MarkedOptions, type Token, Tokenizer, type Tokens } from "marked";
 import { INLINE_RULES } from "./cjk.ts";
@@ -8,18 +8,18 @@ import { MATHS_LINE, MAY_BE_MATHS, mathsBlock, mathsIn, withoutMaths } from "./e
 import { script } from "./extensions/scripts.ts";
 import { ALERTS, type AlertKind, type Quote } from "./tokens.ts";
 
-/** Addresses of reference links, by their normalized names. */
+/** Link definitions by normalized label. */
 export type Links = Lexer["tokens"]["links"];
 
 const ALERT = new RegExp(`^\\[!(${ALERTS.join("|")})\\][ \\t]*(?:\\n|$)`, "i");
-/** An address ends before a mark of a Chinese or Japanese sentence. */
+/** An autolink ends at Chinese or Japanese punctuation. */
 const SENTENCE_MARK =
   /[\u3000-\u303f\uff01-\uff0f\uff1a-\uff1f\uff3b-\uff3d\uff5b-\uff65\u2014\u2018-\u201d\u2026]/;
 
 class OurTokenizer extends Tokenizer {
   /**
-   * A definition has its name on one line, and its title on one line. marked would take a fence or a heading into either,
-   * and would only know when the definition ends, long after the fence has begun.
+   * A definition needs its label on one line, and its title on one line. marked would include a fence or a heading in either, and would
+   * only detect the end of the definition long after the fence has begun.
    */
   override def(src: string): Tokens.Def | undefined {
     const found = super.def(src);
@@ -57,7 +57,7 @@ class OurTokenizer extends Tokenizer {
   }
 }
 
-/** Where a footnote or a formula begins on a line of a paragraph; -1: nowhere. */
+/** Start of a footnote or a formula on a line of a paragraph; -1: none. */
 function blockIn(src: string, raw: string): number {
   const footnote = raw.search(FOOTNOTE_LINE);
   for (let at = 0; ; ) {
@@ -69,7 +69,7 @@ function blockIn(src: string, raw: string): number {
   }
 }
 
-/** Knows the text of which the marks of emphasis are looked for. */
+/** Keeps the source in which emphasis is matched. */
 class OurLexer extends Lexer {
   #source = "";
 
@@ -108,11 +108,11 @@ const WITH_MATHS = {
   startInline: [(src: string) => src.indexOf("$"), ...EXTENSIONS.startInline],
 };
 
-/** The tokens of a text whose line ends are `\n`, and the addresses that it was told or has. */
+/** Lexes a text with normalized line ends, and collects its link definitions in addition to `known`. */
 export function lex(text: string, known: Readonly<Links> = {}): { tokens: Token[]; links: Links } {
-  // The lexer gives its rules to the tokenizer that it is made with.
+  // The lexer passes its rules to its tokenizer.
   const tokenizer = new OurTokenizer();
-  // What has none of it is read without looking for it.
+  // Extensions are skipped if their characters do not occur.
   const ways = MAY_BE_MATHS.test(text)
     ? { extensions: WITH_MATHS, hooks: HOOKS }
     : { extensions: EXTENSIONS };
@@ -124,7 +124,7 @@ export function lex(text: string, known: Readonly<Links> = {}): { tokens: Token[
   return { tokens: [...tokens], links: tokens.links };
 }
 
-/** The tokens of a whole text, read at once. */
+/** Tokens of a whole text, parsed at once. */
 export function read(text: string): readonly Token[] {
   return lex(text.replace(/\r\n?/g, "\n")).tokens;
 }

@@ -1,8 +1,8 @@
-// Where links lead.
+// Safe link targets.
 
 const SCHEMES: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);
 
-/** An absolute address that a browser may be sent to, as the browser reads it; `undefined`: it is shown as text. */
+/** An absolute URL that a browser may open; `undefined`: shown as text. */
 export function safeHref(href: string): URL | undefined {
   if (!URL.canParse(href)) return undefined;
   const url = new URL(href);

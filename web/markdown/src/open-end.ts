@@ -1,31 +1,31 @@
-// The open end of a text that grows: whether a piece only adds letters to its last line, so that nothing is read again.
+// The open end of a growing text: whether a piece only appends characters to its last line, so that nothing is parsed.
 
 import type { MarkedToken, Token, Tokens } from "marked";
 import { isFenceClosed } from "./fence.ts";
 
-/** What means nothing in Markdown within a line, nor within a word of such characters. */
+/** Characters without a meaning in inline Markdown. */
 const PLAIN =
   "(?!\\p{DI})[\\p{L}\\p{N}\\p{M}]|[,.;:!?'\"()%\\u3001\\u3002\\u300a-\\u300d\\u2014\\u2018-\\u201d\\u2026\\uff01\\uff08\\uff09\\uff0c\\uff1a\\uff1b\\uff1f]";
 const PLAIN_PIECE = new RegExp(`^(?: |${PLAIN})+$`, "u");
-/** With anything else in it, a word could become a tag, an entity, a link or its mark. */
+/** A word of such characters cannot become a tag, an entity or a link. */
 const PLAIN_WORD = new RegExp(`^(?:${PLAIN})+$`, "u");
-/** The beginning of an address. */
+/** Start of an autolink. */
 const ADDRESS = /www\./i;
-/** A line that begins so is text: it never becomes an item, a rule, a table, a definition or a heading. */
+/** A line that begins like this is text: it never becomes an item, a rule, a table, a definition or a heading. */
 const LINE_OF_TEXT = /^(?:\*{1,3}|_{1,3}|~~|`)?\p{L}/u;
-/** What one of these has begun, a plain character may end. */
+/** Marks that an otherwise plain character may close. */
 const MAY_BEGIN = /[[<$\\&~^]/;
 const LETTER = /\p{L}/u;
-/** Nothing of it ends a fence. No character is in two of these classes: a piece of any length is looked at once. */
+/** A piece that cannot close a fence. No character is in two of these classes, so matching takes linear time. */
 const CODE_PIECE = /^(?:[\n\t -_a-}]|(?![\0-\x7f]|\p{DI})[\p{L}\p{N}\p{M}])+$/u;
 
 export class OpenEnd {
-  /** The text that grows: all of the last text that is shown. */
+  /** Shown text of the last text token. */
   readonly shown: string;
   readonly #kind: "code" | "text" | "trimmed text";
-  /** The end of the text: the word that goes on, or the last character of code. */
+  /** End of the text: the current word, or the last character of code. */
   #last: string;
-  /** Space that has come and is not shown until something follows. */
+  /** Trailing space that is not shown until something follows. */
   #held: string;
 
   private constructor(shown: string, kind: "code" | "text" | "trimmed text", last: string, held: string) {
@@ -35,7 +35,7 @@ export class OpenEnd {
     this.#held = held;
   }
 
-  /** `tokens` are those of all of this text. `undefined`: whatever comes is to be read. */
+  /** The open end of these tokens of a text. `undefined`: more text must be parsed. */
   static of(tokens: readonly Token[], text: string): OpenEnd | undefined {
     const last = tokens.at(-1) as MarkedToken | undefined;
     if (last?.type === "code") return OpenEnd.#ofCode(last, text);
@@ -45,7 +45,7 @@ export class OpenEnd {
     const spaces = / *$/.exec(text)?.[0] ?? "";
     const words = text.slice(0, text.length - spaces.length);
     const letters = shown.trimEnd();
-    // Else the text ends in a line end, or in marks that are not shown.
+    // Otherwise the text ends in a line end, or in marks that are not shown.
     if (!LETTER.test(letters) || !words.endsWith(letters)) return undefined;
     if (shown !== (line.isTrimmed ? letters : letters + spaces)) return undefined;
     const word = /\S*$/.exec(words)?.[0] ?? "";
@@ -61,12 +61,12 @@ export class OpenEnd {
     return new OpenEnd(shown, "code", shown.slice(-1), held);
   }
 
-  /** What is shown more with this piece; `undefined`: it is to be read. */
+  /** Text to append for this piece; `undefined`: it must be parsed. */
   grown(piece: string): string | undefined {
     const all = this.#held + piece;
     if (this.#kind === "code") {
       if (!CODE_PIECE.test(piece)) return undefined;
-      // As the lexer does: a single line end belongs to the fence that is to come.
+      // Like the lexer: a single line end belongs to the closing fence.
       this.#held = all.endsWith("\n") && !(this.#last + all).endsWith("\n\n") ? "\n" : "";
       const added = all.slice(0, all.length - this.#held.length);
       this.#last = added.slice(-1) || this.#last;
@@ -83,11 +83,11 @@ export class OpenEnd {
 
 interface LineAtEnd {
   shown: string;
-  /** Space at its end is not shown. */
+  /** Trailing space is not shown. */
   isTrimmed: boolean;
 }
 
-/** The text at the end of a block, if more letters are more of it. */
+/** Last line of a block, if more characters extend it. */
 function lineAtEnd(token: MarkedToken, isInItem = false): LineAtEnd | undefined {
   switch (token.type) {
     case "paragraph":
@@ -119,7 +119,7 @@ function textAtEnd(tokens: readonly Token[] | undefined, isTrimmed: boolean): Li
     : undefined;
 }
 
-/** Whether anything in a line has begun that a plain character may end: of `[a](https://b "c")` the last two are plain. */
+/** True if a plain character may close an open construct: in `[a](https://b "c")` the last two are plain. */
 function mayEnd(tokens: readonly Token[] | undefined): boolean {
   return (tokens as readonly MarkedToken[] | undefined)?.some(isOpen) === true;
 }

@@ -1,17 +1,17 @@
-// A long text in passages of a few blocks: what has not changed is found again as a whole, not block by block.
+// A long text in passages of a few blocks, so that unchanged parts are compared as a whole.
 
 import type { Token } from "marked";
 
-/** Blocks of one passage: about a screen. */
+/** Blocks per passage: about a screen. */
 const BLOCKS = 8;
 
-/** A few blocks and the space between and behind them. */
+/** A few blocks with the space between and after them. */
 export type Passage = readonly Token[];
 
 export class Passages {
   #passages: readonly Passage[] = [];
 
-  /** The tokens, cut at the same places whatever follows. A passage whose tokens are the same objects is the same array as before. */
+  /** Cuts the tokens at stable positions. A passage of unchanged tokens is the same array as before. */
   of(tokens: readonly Token[]): readonly Passage[] {
     const passages: Passage[] = [];
     for (let at = 0; at < tokens.length; ) {

@@ -14,7 +14,7 @@ function plain(token: Token): string {
   return "text" in token && typeof token.text === "string" ? token.text : token.raw;
 }
 
-/** As spreadsheets read it. */
+/** Table as CSV for spreadsheets. */
 export function csvOf({ header, rows }: Tokens.Table): string {
   const line = (cells: readonly Tokens.TableCell[]) =>
     cells.map(({ tokens }) => csvField(plainText(tokens).trim())).join(",");

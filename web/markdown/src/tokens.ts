@@ -1,16 +1,16 @@
-// Tokens that marked does not have.
+// Tokens in addition to those of marked.
 
 import type { Token, Tokens } from "marked";
 
 export const ALERTS = ["note", "tip", "important", "warning", "caution"] as const;
 export type AlertKind = (typeof ALERTS)[number];
 
-/** A quotation; with `alert`, its first line was `[!NOTE]` or alike and is not part of its tokens. */
+/** A blockquote; with `alert`, its first line was `[!NOTE]` or similar and is not part of its tokens. */
 export interface Quote extends Tokens.Blockquote {
   alert?: AlertKind;
 }
 
-/** `[^1]: text`. */
+/** Definition of a footnote, `[^1]: text`. */
 export interface Footnote {
   type: "footnote";
   raw: string;
@@ -18,14 +18,14 @@ export interface Footnote {
   tokens: Token[];
 }
 
-/** `[^1]` in a text. */
+/** Reference to a footnote, `[^1]`. */
 export interface FootnoteRef {
   type: "footnote_ref";
   raw: string;
   label: string;
 }
 
-/** `H~2~O`, `x^2^`. */
+/** Subscript or superscript, `H~2~O`, `x^2^`. */
 export interface Script {
   type: "sub" | "sup";
   raw: string;
@@ -36,7 +36,7 @@ export interface Script {
 export interface Details {
   type: "details";
   raw: string;
-  /** Starts unfolded: by its attribute, or because its end is missing. */
+  /** Open by default: by its attribute, or because its end is missing. */
   isUnfolded: boolean;
   summary: Token[];
   tokens: Token[];
@@ -47,9 +47,9 @@ export interface Maths {
   type: "maths";
   raw: string;
   text: string;
-  /** On lines of its own. */
+  /** A display formula. */
   isDisplay: boolean;
-  /** Its last mark has come. */
+  /** Closed by its last delimiter. */
   isClosed: boolean;
 }
 

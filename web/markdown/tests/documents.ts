@@ -1,4 +1,4 @@
-// Documents to read: made of blocks at random, and nasty ones.
+// Documents for tests: random blocks, and difficult cases.
 
 import fc from "fast-check";
 
@@ -75,7 +75,7 @@ export const documents = fc
   .array(fc.constantFrom(...BLOCKS), { minLength: 1, maxLength: 14 })
   .map((blocks) => blocks.join(""));
 
-/** Every one of them is cut at every place. */
+/** Each of them is cut at every position. */
 export const NASTY: readonly string[] = [
   "$$ open\nSee [this][ref] and [that], ![p][ref].\n\n[ref]: https://late.example\n# Title\n\n",
   "$$ open\nSee [ref]\n---\n\n[ref]: https://late.example\n# Title\n\n",

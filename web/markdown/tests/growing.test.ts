@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { GrowingMarkdown, read } from "../src/index.ts";
 import { documents, NASTY } from "./documents.ts";
 
-/** Reads a text in pieces, and holds after every one: it is what is read of it at once, and what is settled stays. */
+/** Parses a text in pieces; after each, the tokens equal those of the whole text, and settled ones stay the same objects. */
 function checkPieces(text: string, cuts: readonly number[], everyPrefix: boolean): void {
   const growing = new GrowingMarkdown();
   for (const cut of [...new Set(cuts), text.length].sort((a, b) => a - b)) {
@@ -85,7 +85,7 @@ const LONG: readonly ((lines: number) => string)[] = [
 const MIXED =
   "## A part\n\nWords with **bold** and `code`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n";
 
-/** Characters that are lexed for a text of so many, in pieces of four. */
+/** Number of lexed characters for a text of this length, in pieces of four. */
 function cost(text: string): number {
   const growing = new GrowingMarkdown();
   for (let at = 4; at <= text.length; at += 4) growing.read(text.slice(0, at));

@@ -29,7 +29,7 @@ test.each([
   ["~~删除：~~好", "<删除：>好"],
   ["价格**(约100元)**左右", "价格{(约100元)}左右"],
   ["第一**重要！**第二**更重要？**第三", "第一{重要！}第二{更重要？}第三"],
-  // Nothing changes where there is no such character.
+  // Other texts are unchanged.
   ["a**b**c and *d* and __e__", "a{b}c and [d] and {e}"],
   ["**a:**b", "**a:**b"],
   ["5 * 3 * 2 and snake_case_name", "5 * 3 * 2 and snake_case_name"],
@@ -51,7 +51,7 @@ function addresses(text: string): string[] {
   return found;
 }
 
-// All marks that full-width text has, and none of them is part of an address; letters are.
+// All full-width punctuation ends an address; letters do not.
 test.each([..."，。、；：？！（）「」『』《》〈〉【】〔〕［］｛｝“”‘’…—～～｡､\u3000"])(
   "a bare address ends before %s",
   (mark) => {
@@ -72,12 +72,12 @@ test.each([
   ["https://，后", []],
 ])("the links of %s lead to %j", (text, expected) => expect(addresses(text)).toEqual(expected));
 
-// The examples of GitHub's specification with one tilde: the one place in which the page means to differ from it.
+// GitHub's examples with one tilde: the only intended difference from its specification.
 test.each([
   ["~~Hi~~ Hello, ~there~ world!", "<Hi> Hello, ~there~ world!"],
   ["This will ~~~not~~~ strike.", "This will ~~~not~~~ strike."],
   ["This ~~has a\n\nnew paragraph~~.", "This ~~has a\n\nnew paragraph~~."],
-  // Ranges, roundings, folders.
+  // Ranges, approximations, folders.
   ["价格在 10~20 元之间，重量 3~5 公斤。", "价格在 10~20 元之间，重量 3~5 公斤。"],
   ["It takes 2~3 minutes and 5~6 MB.", "It takes 2~3 minutes and 5~6 MB."],
   ["Expect ~5 MB now and ~10 MB later.", "Expect ~5 MB now and ~10 MB later."],

@@ -2,7 +2,7 @@ import type { Token } from "marked";
 import { expect, test } from "vitest";
 import { read } from "../src/index.ts";
 
-/** Formulas as `⟨…⟩`, on lines of their own as `⟦…⟧`, without their end as `⟦…`. */
+/** Inline formulas as `⟨…⟩`, display formulas as `⟦…⟧`, unclosed ones as `⟦…`. */
 function formulas(text: string): string {
   const drawn = (tokens: readonly Token[]): string =>
     tokens
@@ -48,7 +48,7 @@ test.each([
   ["array\\[0\\] f\\(x\\)", "array[0] f(x)"],
   ["an open $ or $$", "an open $ or $$"],
   ["```sh\necho $A $B\n```", "echo $A $B"],
-  // As long as it grows.
+  // Unclosed formulas.
   ["$$\na + b", "⟦a + b"],
   ["\\[ a + b", "⟦a + b"],
   ["$$\na\n\nb", "$$\na\n\nb"],

@@ -6,7 +6,7 @@ import { documents, NASTY } from "./documents.ts";
 
 type Shown = Record<string, unknown>;
 
-/** What is shown of a token: not what it was read from. */
+/** Visible part of a token, without its source. */
 function shownOf(token: Token): Shown {
   const { raw, tokens, items, text, header, rows, ...rest } = token as Token & Record<string, unknown>;
   const children = (items ?? tokens) as Token[] | undefined;
@@ -17,12 +17,12 @@ function shownOf(token: Token): Shown {
   };
 }
 
-/** Space between blocks is no element. */
+/** Space between blocks is not visible. */
 function allShown(tokens: readonly Token[]): readonly Shown[] {
   return tokens.filter(({ type }) => type !== "space").map(shownOf);
 }
 
-/** The same with more letters in its last text. */
+/** The same with more characters in the last text. */
 function withLetters(shown: readonly Shown[], letters: string): readonly Shown[] {
   const last = shown.at(-1);
   if (last === undefined) return shown;
@@ -31,7 +31,7 @@ function withLetters(shown: readonly Shown[], letters: string): readonly Shown[]
   return [...shown.slice(0, -1), { ...last, ...more }];
 }
 
-/** Adds a text in pieces; after each, what is shown is what is read of all of it. The number of pieces that were not read. */
+/** Adds a text in pieces; after each, the visible result equals that of the whole text. Returns the number of pieces that were not parsed. */
 function checkPieces(text: string, cuts: readonly number[]): number {
   const growing = new GrowingMarkdown();
   let [before, added, end, unread] = ["", "", growing.openEnd(), 0];
@@ -54,7 +54,7 @@ function checkPieces(text: string, cuts: readonly number[]): number {
 
 const everywhere = (text: string): number[] => Array.from(text.split(""), (_, at) => at);
 
-/** Whatever could mean something where letters come. */
+/** Words that could have a meaning at the open end. */
 const WORDS = [
   ..."[]()<>*_~`#$\\&|=-+!.:;,'\"/@^1 \n中。é",
   "  ",

@@ -1,18 +1,18 @@
-// No element of the page shows a text with something invisible in it: what makes elements sees to it, not whoever writes a view.
+// JSX runtime in which no element shows a text with invisible characters: enforced by element creation, not by each view.
 
 import { Fragment, type JSX, jsx, jsxs } from "react/jsx-runtime";
 import { parts } from "./index.ts";
 
 export type Props = Readonly<Record<string, unknown>>;
 
-/** Their text is data, to the letter. */
+/** Elements whose text is data, shown exactly. */
 const EXACT: ReadonlySet<unknown> = new Set(["pre", "code", "bdi", "b", "ins", "del"]);
 const SPOKEN = ["title", "aria-label", "placeholder", "alt"];
-/** A text in quotation marks, in letters that are read from right to left: it must not turn what stands around it. */
+/** A quoted text in right-to-left letters, which must not reverse the text around it. */
 const QUOTED = /("(?:[^"\\]|\\.)*")/;
 const FROM_RIGHT = /[\u0590-\u08ff\ufb1d-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
 
-/** What an element is given, with everything hidden in its texts spelled out. What a component is given is its own. */
+/** Props of an element with invisible characters escaped. Props of components stay unchanged. */
 export function shown(type: unknown, props: Props): Props {
   if (typeof type !== "string" && type !== Fragment) return props;
   const given = { ...props, children: child(type, props.children) };
@@ -33,7 +33,7 @@ function child(type: unknown, given: unknown): unknown {
         .map((part, at) => (at % 2 ? jsx("bdi", { children: child("bdi", part) }) : child("bdi", part))),
     });
   const texts = parts(given, !EXACT.has(type));
-  // An option is text alone.
+  // An option contains only text.
   if (texts.length === 1 || type === "option") return texts.join("");
   const chip = (text: string, at: number): JSX.Element | string =>
     at % 2 ? jsx("bdi", { className: "unseen", children: text }) : text;

@@ -1,4 +1,4 @@
-// What people are shown of a text, by the vectors that the Rust crate is tested with.
+// Escaping of invisible characters, with the vectors of the Rust crate.
 
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";

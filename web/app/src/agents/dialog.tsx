@@ -6,7 +6,7 @@ interface DialogProps {
   children: ReactNode;
 }
 
-/** A question that is asked before anything else can be done. */
+/** A modal dialog with a title. */
 export function Dialog({ title, close, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {

@@ -14,10 +14,10 @@ import { type Draft, draftOf, isChanged, settingsOf } from "./model/form.ts";
 import { strayTests } from "./model/rules.ts";
 import { unfinished } from "./model/text-rules.ts";
 
-/** Nobody types faster than they want to be told. */
+/** Pause after the last keystroke before a preview is requested. */
 const WAIT_MS = 300;
 
-/** One agent while it is changed: what is saved, what stands in the form, and what went wrong with saving it. */
+/** One agent while it is edited: the saved version, the form, and the error of the last save. */
 export function useEditing(
   client: Throughline,
   fields: readonly AgentField[],
@@ -35,7 +35,7 @@ export function useEditing(
     setRefused(undefined);
     refresh();
   };
-  /** Whether it is saved now. `version`: which is replaced. */
+  /** Saves the form; returns whether that succeeded. `version`: the version that is replaced. */
   const save = async (version = saved.version ?? undefined): Promise<boolean> => {
     const { name } = saved;
     const settings = settingsOf(fields, saved.settings, draft);
@@ -49,7 +49,7 @@ export function useEditing(
             body: { settings, ...(version === undefined ? {} : { version }) },
           });
       take(next);
-      // What was left empty has its default now; what was typed meanwhile stays, and so do the places of rules.
+      // Empty fields get their defaults; what was typed during the save stays, and so does the order of rules.
       setDraft((now) =>
         now === draft && isChanged(fields, next.settings, now)
           ? { ...draftOf(fields, next.settings), rules: now.rules, textRules: now.textRules }
@@ -66,7 +66,7 @@ export function useEditing(
   return {
     saved,
     draft,
-    /** As they would be saved. */
+    /** The settings as they would be saved. */
     settings: settingsOf(fields, saved.settings, draft),
     state,
     refused,
@@ -75,7 +75,7 @@ export function useEditing(
     change: (more: Partial<Draft>) => {
       setDraft((draft) => ({ ...draft, ...more }));
       setState("still");
-      // What somebody else has done is still so when more is typed.
+      // A conflict persists until the user resolves it, even if more is typed.
       if (!isConflict(refused)) setRefused(undefined);
     },
     save,
@@ -83,7 +83,7 @@ export function useEditing(
       setDraft(draftOf(fields, saved.settings));
       setRefused(undefined);
     },
-    /** Gives up what was typed for what somebody else has saved. */
+    /** Discards the form in favor of the other user's version. */
     takeTheirs: async () => {
       try {
         const next = await client.call("GET /v1/agents/{agent}", { path: { agent: saved.name } });
@@ -96,12 +96,12 @@ export function useEditing(
   };
 }
 
-/** Somebody else has changed it, or taken it away. */
+/** Another user has changed or deleted the agent. */
 export function isConflict(error: unknown): error is ApiError {
   return error instanceof ApiError && (error.code === "changed_meanwhile" || error.status === 404);
 }
 
-/** What the settings in the form would come to, in the words of the server. */
+/** The server's preview of the settings in the form. */
 export function usePreview(
   client: Throughline,
   name: string,
@@ -112,7 +112,7 @@ export function usePreview(
   const args = objectFrom(example.text);
   const call =
     example.tool !== "" && args !== undefined ? { tool: example.tool, arguments: args } : undefined;
-  // Compared as text, so that drawing the form anew asks nothing.
+  // Compared as text, so that a re-render of the form sends no request.
   const text = JSON.stringify({
     settings: unfinished(settings),
     call,

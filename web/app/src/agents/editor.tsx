@@ -30,11 +30,11 @@ interface EditorProps {
   agent: AgentDetail;
   parts: readonly FieldGroupInfo[];
   upstreams: readonly UpstreamInfo[];
-  /** The list is to be asked for again. */
+  /** Reloads the list of agents. */
   refresh(): void;
 }
 
-/** One agent: its settings, and beside them what they come to. */
+/** One agent: its settings next to their preview. */
 export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
   const words = useAgentWords();
   const client = useClient();
@@ -68,7 +68,7 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
   const foundTools = search.trim() === "" ? [] : tools.filter(({ name }) => isFound(name, search));
   const shownParts = parts.map((part) => ({
     ...part,
-    // A part that is called so is shown whole.
+    // A section whose title matches is shown whole.
     fields: isFound(part.label, search)
       ? part.fields
       : part.fields.filter(({ label, help, path }) => isFound([label, help, path].join(" "), search)),
@@ -101,13 +101,13 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
     return await save(version);
   };
   useEffect(() => {
-    // Whoever is refused is brought to where the mistake is, once that is shown.
+    // After a refusal, the field with the mistake is scrolled into view once it is rendered.
     if (refused !== undefined) place.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [refused]);
   useSaveKey(() => void (isDirty && !isFixed && trySave()));
-  // The tools stand above the rules: if they came later, they would move these from under a finger.
+  // The tools stand above the rules: loaded later, they would move the rules while somebody clicks.
   if (preview.to === undefined) return null;
-  // What an agent would be told of natively stands beside the prompt.
+  // The native tool definitions stand next to the prompt.
   const isText = draft.fields.mode === "text";
   const first = seen?.prompts.find(({ protocol }) =>
     isText ? protocol === draft.fields["tool_call.protocol"] : !protocol,
@@ -266,7 +266,7 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
               type="button"
               className="button danger"
               onClick={() => {
-                // The address may lead to this very agent.
+                // The current address may belong to the deleted agent.
                 editing.discard();
                 leave(leaving);
               }}
@@ -288,7 +288,7 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
   );
 }
 
-/** Who it is, and what can be done with all of it. */
+/** Name of the agent, and the actions on it as a whole. */
 function Head({ agent, refresh, leave }: { agent: AgentDetail; refresh(): void; leave(to: string): void }) {
   const words = useAgentWords();
   const common = useWords();
@@ -369,7 +369,7 @@ function Head({ agent, refresh, leave }: { agent: AgentDetail; refresh(): void; 
   );
 }
 
-/** Keeps whoever would lose something from leaving unasked. */
+/** Asks for confirmation before unsaved changes are lost. */
 function useLeaving(isDirty: boolean) {
   const [leaving, setLeaving] = useState<string>();
   const isFree = useRef(false);

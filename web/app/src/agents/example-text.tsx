@@ -3,7 +3,7 @@ import { useId } from "react";
 import { ROLES, type Role } from "./model/text-rules.ts";
 import { useTextRuleWords } from "./text-words.ts";
 
-/** A text that nobody has written, as it is typed. */
+/** A sample text to try text rules on. */
 export interface ExampleText {
   role: Role;
   text: string;
@@ -17,7 +17,7 @@ interface ExampleTextProps {
   seen: TextPreview | null | undefined;
 }
 
-/** A text to try the rules with, and what they make of it. */
+/** Field for a sample text, with the result of the text rules. */
 export function ExampleTextBox({ example, change, seen }: ExampleTextProps) {
   const words = useTextRuleWords();
   const id = useId();

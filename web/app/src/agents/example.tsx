@@ -7,7 +7,7 @@ import { exampleArguments } from "../tester/model/example.ts";
 import { useTesterWords } from "../tester/words.ts";
 import { useAgentWords } from "./words.ts";
 
-/** A call that nobody has made, as it is typed. */
+/** A sample call to try the approval rules on. */
 export interface Example {
   tool: string;
   text: string;
@@ -20,7 +20,7 @@ interface ExampleProps {
   outlook: AgentPreview["call"];
 }
 
-/** A call to try the rules with. */
+/** Form for a sample call. */
 export function ExampleCall({ tools, example, change, outlook }: ExampleProps) {
   const words = useAgentWords();
   const common = useWords();

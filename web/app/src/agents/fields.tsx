@@ -7,21 +7,21 @@ import { failed } from "../ui/failed.ts";
 import { type Draft, isAt } from "./model/form.ts";
 import { useAgentWords } from "./words.ts";
 
-/** The form as its parts see it. */
+/** The form, as its sections use it. */
 export interface Form {
   draft: Draft;
   change(more: Partial<Draft>): void;
-  /** What the server would not take of it. */
+  /** The server's refusal of the last save. */
   problem: ApiError | undefined;
   /** Models to choose from. */
   models: readonly string[];
-  /** Known properties of the model that is named. */
+  /** Known properties of the selected model. */
   facts: string;
-  /** Something to know about the model that is named. */
+  /** A remark about the selected model. */
   remark: string | undefined;
 }
 
-/** The fields of a part, as the server describes them. */
+/** The fields of a section, as the server describes them. */
 export function Fields({ part: { help, fields }, form }: { part: FieldGroupInfo; form: Form }) {
   return (
     <>
@@ -83,7 +83,7 @@ function Field({ field, form }: { field: AgentField; form: Form }) {
           ))}
         </select>
       )}
-      {/* A field of type `number` hides what it does not understand. */}
+      {/* A field of type `number` hides input that is not a number. */}
       {kind === "number" && (
         <input {...about} inputMode="decimal" placeholder={String(field.default ?? "")} autoComplete="off" />
       )}
@@ -107,7 +107,7 @@ function Field({ field, form }: { field: AgentField; form: Form }) {
   );
 }
 
-/** Unit, what that is for people, and what holds when it is empty. */
+/** Unit, its meaning, and the default of an empty field. */
 export function UnitAndDefault({
   field: { unit, default: fallback },
   typed,
@@ -128,7 +128,6 @@ export function UnitAndDefault({
   return <span className="text-[12px] text-muted tabular-nums">{facts.filter(Boolean).join(" · ")}</span>;
 }
 
-/** A mistake. */
 export function Wrong({ problem }: { problem: ApiError | undefined }) {
   const words = useWords();
   return (

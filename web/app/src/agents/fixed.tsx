@@ -5,7 +5,7 @@ import { ROLES, TARGETS } from "./model/text-rules.ts";
 import { useTextRuleWords } from "./text-words.ts";
 import { useAgentWords } from "./words.ts";
 
-/** The settings of an agent that cannot be changed here: as text, so that nothing looks broken. */
+/** Settings of a read-only agent, as text instead of disabled fields. */
 export function FixedFields({ part: { help, fields }, form }: { part: FieldGroupInfo; form: Form }) {
   const words = useAgentWords();
   return (
@@ -36,7 +36,7 @@ export function FixedFields({ part: { help, fields }, form }: { part: FieldGroup
   );
 }
 
-/** The rules in their order. `decides`: the number of the one that decides about the example. */
+/** The rules of a read-only agent in order. `decides`: number of the rule that decides the sample call. */
 export function FixedPolicy({ form, decides }: { form: Form; decides: number | undefined }) {
   const words = useAgentWords();
   const { rules, permissions } = form.draft;
@@ -88,7 +88,7 @@ function howOf(test: string, how: Readonly<Record<string, string>>): string {
   return TESTS.some((known) => known === test) ? (how[test] ?? test) : test;
 }
 
-/** The text rules in their order. */
+/** The text rules of a read-only agent in order. */
 export function FixedTextRules({ form }: { form: Form }) {
   const words = useTextRuleWords();
   const common = useAgentWords();

@@ -11,7 +11,7 @@ interface AgentListProps {
   make(): void;
 }
 
-/** All agents: who they are, and what is wrong with them. */
+/** All agents, with their problems. */
 export function AgentList({ agents, shown, make }: AgentListProps) {
   const words = useAgentWords();
   const common = useWords();

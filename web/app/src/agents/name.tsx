@@ -5,14 +5,14 @@ import { useAgentWords } from "./words.ts";
 
 interface NameDialogProps {
   title: string;
-  /** What the field is filled in with. */
+  /** Initial value of the field. */
   first: string;
-  /** Makes it; what is thrown is told, and nothing typed is lost. */
+  /** Creates the agent; an error is shown, and the typed name is kept. */
   make(name: string): Promise<void>;
   close(): void;
 }
 
-/** Asks for the name of an agent that is to be made. */
+/** Dialog for the name of a new agent. */
 export function NameDialog({ title, first, make, close }: NameDialogProps) {
   const words = useAgentWords();
   const common = useWords();

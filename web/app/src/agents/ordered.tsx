@@ -6,20 +6,20 @@ import { useAgentWords } from "./words.ts";
 interface OrderedProps<T> {
   items: readonly T[];
   put(items: readonly T[]): void;
-  /** What the item with this number is called, from 1. */
+  /** Label of the item with this number, from 1. */
   label(number: number): string;
-  /** Whether it is the one that decides about the example. */
+  /** True if this item decides the example. */
   isMatched?(at: number): boolean;
   head(item: T, at: number): ReactNode;
   body(item: T, at: number): ReactNode;
 }
 
-/** Rules in their order, moved and removed by pointer or keyboard. */
+/** Rules in order, moved and removed by pointer or keyboard. */
 export function Ordered<T extends { key: number }>(props: OrderedProps<T>) {
   const { items, put, label, isMatched, head, body } = props;
   const words = useAgentWords();
   const place = useRef<HTMLOListElement>(null);
-  // A button that is moved loses the focus: it gets it back, or the other one at an end.
+  // A moved button loses the focus: it gets it back, or the other button does at an end of the list.
   const moved = useRef<readonly [number, string]>(undefined);
   useLayoutEffect(() => {
     const [key, way] = moved.current ?? [];

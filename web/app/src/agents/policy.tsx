@@ -15,7 +15,7 @@ import {
 import { Ordered } from "./ordered.tsx";
 import { useAgentWords } from "./words.ts";
 
-/** The rules in their order. `decides`: the number of the one that decides about the example. */
+/** The rules in order. `decides`: number of the rule that decides the sample call. */
 export function Policy({ form, decides }: { form: Form; decides: number | undefined }) {
   const words = useAgentWords();
   const { rules } = form.draft;
@@ -92,7 +92,7 @@ export function Policy({ form, decides }: { form: Form; decides: number | undefi
 
 const HINTS = { tool: "files.read, files, mcp_*", source: "builtin, mcp:*", reason: undefined };
 
-/** What a rule is about. */
+/** Editor of one rule. */
 function Rule({ rule, change }: { rule: RuleDraft; change(more: Partial<RuleDraft>): void }) {
   const words = useAgentWords();
   const effects = useWords().effect;
@@ -147,7 +147,7 @@ function Rule({ rule, change }: { rule: RuleDraft; change(more: Partial<RuleDraf
         const put = (more: Partial<typeof test>): void =>
           change({ tests: tests.with(at, { ...test, ...more }) });
         return (
-          // Tests have no names: what was typed moves with its place.
+          // Conditions have no keys: they are identified by index.
           <div key={at} className="flex flex-wrap items-center gap-2">
             <input
               aria-label={words.argument}

@@ -1,6 +1,6 @@
 import { useAgentWords } from "./words.ts";
 
-/** A part of the form. */
+/** A section of the form. */
 export interface IndexPart {
   name: string;
   label: string;
@@ -10,11 +10,11 @@ interface SectionIndexProps {
   parts: readonly IndexPart[];
   search: string;
   look(text: string): void;
-  /** How many settings are found; absent: nothing is looked for. */
+  /** Number of settings that match the search; absent: no search. */
   found: number | undefined;
 }
 
-/** The parts of the form, and a search in all of their settings. */
+/** The sections of the form, with a search over all settings. */
 export function SectionIndex({ parts, search, look, found }: SectionIndexProps) {
   const words = useAgentWords();
   const show = (name: string): void => {

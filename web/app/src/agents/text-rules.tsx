@@ -7,7 +7,7 @@ import { ROLES, TARGETS, type TextRuleDraft, textRuleDraft, withTarget } from ".
 import { Ordered } from "./ordered.tsx";
 import { useTextRuleWords } from "./text-words.ts";
 
-/** The text rules in their order; `seen`: what they make of the example. */
+/** The text rules in order; `seen`: their result for the sample text. */
 export function TextRules({ form, seen }: { form: Form; seen: TextPreview | null | undefined }) {
   const words = useTextRuleWords();
   const { textRules } = form.draft;

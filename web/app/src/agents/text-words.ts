@@ -1,4 +1,4 @@
-// The words of text rules, here and in the tester.
+// Texts of text rules, here and in the tester.
 
 import { lazyWords } from "../i18n/use.ts";
 

@@ -10,18 +10,18 @@ import { type Form, Wrong } from "./fields.tsx";
 import { isAt } from "./model/form.ts";
 import { useAgentWords } from "./words.ts";
 
-/** Absent where nothing can be changed: then the states are text. */
+/** Absent for a read-only agent, which shows states as text. */
 type Turn = ((names: readonly string[], to: boolean | undefined) => void) | undefined;
 
 interface ToolSwitchesProps {
   found: ToolList | undefined;
   form: Form;
-  /** Only tools with this in their name, whatever its case. */
+  /** Filters tools by name, ignoring case. */
   search: string;
   isFixed: boolean;
 }
 
-/** A switch for every tool and for all of a source, and those of groups. What is offered in the end, the server says. */
+/** Switches for every tool, for whole sources and for groups. The server decides which tools are offered in the end. */
 export function ToolSwitches({ found, form, search, isFixed }: ToolSwitchesProps) {
   const words = useAgentWords();
   const { toggles } = form.draft;
@@ -94,7 +94,7 @@ export function ToolSwitches({ found, form, search, isFixed }: ToolSwitchesProps
   );
 }
 
-/** Whether a name has this in it, whatever its case. */
+/** True if the name contains the search, ignoring case. */
 export function isFound(name: string, search: string): boolean {
   return folded(name).includes(folded(search.trim()));
 }
@@ -119,9 +119,9 @@ function Tool({ tool, ...rest }: { tool: ToolInfo; toggles: Form["draft"]["toggl
 
 interface SwitchProps {
   label: string;
-  /** What it switches, together. */
+  /** Names of the tools that the switch turns on and off together. */
   names: readonly string[];
-  /** How it is called if it is not set; absent: it is. */
+  /** Label of the unset state; absent: always set. */
   unset?: string;
   toggles: Form["draft"]["toggles"];
   turn: Turn;
@@ -149,7 +149,7 @@ function Switch({ label, names, unset, toggles, turn }: SwitchProps) {
   );
 }
 
-/** A switch for a group, or for a tool that is not there now. */
+/** A switch for a group, or for a tool that is not available now. */
 function Add({ tools, add }: { tools: readonly ToolInfo[]; add(name: string): void }) {
   const words = useAgentWords();
   const id = useId();

@@ -12,7 +12,7 @@ import { AgentList } from "./list.tsx";
 import { NameDialog } from "./name.tsx";
 import { useAgentWords } from "./words.ts";
 
-/** Who answers, and how: every agent with all that it is. Which one is shown, the address says. */
+/** All agents with their settings. The address selects the one that is shown. */
 export default function AgentsView() {
   const words = useAgentWords();
   const common = useWords();

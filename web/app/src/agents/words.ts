@@ -1,4 +1,4 @@
-// The words of this view, fetched with it. The names and descriptions of the fields come from the server.
+// Texts of this view, loaded with it. Names and descriptions of fields come from the server.
 
 import { lazyWords } from "../i18n/use.ts";
 

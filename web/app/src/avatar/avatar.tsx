@@ -10,12 +10,12 @@ import type { Avatar } from "./model.ts";
 
 const WIDE = "(min-width: 1100px)";
 
-/** The avatar where there is room for it: beside the conversation, or as a small bubble over the composer. */
+/** The avatar, if there is room for it: next to the conversation, or as a small bubble over the composer. */
 export function AvatarBeside({ avatar }: { avatar: Avatar }) {
   const words = useWords();
   const stage = useSyncExternalStore(avatar.subscribe, avatar.get);
   const isWide = useIsWide();
-  // Its place is kept while it comes, so that nothing moves when it is there.
+  // Reserves the space while the avatar loads, so that nothing moves.
   if (!isWide) return null;
   return (
     <aside aria-label={words.avatar} className="flex w-70 flex-none flex-col border-l border-line bg-sunken">
@@ -24,7 +24,7 @@ export function AvatarBeside({ avatar }: { avatar: Avatar }) {
   );
 }
 
-/** On a narrow screen; a tap opens the whole of it. */
+/** Small avatar on a narrow screen; a tap opens the panel. */
 export function AvatarBubble({ avatar }: { avatar: Avatar }) {
   const words = useWords();
   const stage = useSyncExternalStore(avatar.subscribe, avatar.get);
@@ -95,7 +95,7 @@ function Bubble({ avatar, stage, words }: { avatar: Avatar; stage: AvatarStage; 
   );
 }
 
-/** Who it is, how it looks, and how it could look. */
+/** Name of the avatar, its current expression, and a choice of others. */
 function Panel({ avatar, stage }: { avatar: Avatar; stage: AvatarStage }) {
   const words = useWords();
   const { expression, isPinned, isPaused } = useSyncExternalStore(stage.subscribe, stage.get);
@@ -154,14 +154,14 @@ function Panel({ avatar, stage }: { avatar: Avatar; stage: AvatarStage }) {
   );
 }
 
-/** The place where it stands. */
+/** Container that the avatar is drawn into. */
 function Figure({ avatar }: { avatar: Avatar }) {
   const place = useRef<HTMLSpanElement>(null);
   useEffect(() => (place.current === null ? undefined : avatar.show(place.current)), [avatar]);
   return <span ref={place} aria-hidden className="avatar-place" />;
 }
 
-/** In the language of the page, where the page knows it: a model of the user's own has names of its own. */
+/** Name of an expression in the language of the page, if it is known: custom models have names of their own. */
 function faceOf(words: Words, name: string): string {
   return new Map(Object.entries(words.expression)).get(name) ?? name;
 }

@@ -3,7 +3,7 @@ import { type PointerEvent as ElementPointerEvent, useEffect, useMemo, useRef } 
 /** A finger is never quite still: less than this, in pixels, is a tap. */
 const TAP_PX = 6;
 
-/** Has an element follow the pointer. `move`: its place in the window, from 0 (left, top) to 1. */
+/** Lets an element follow the pointer. `move`: position in the window, from 0 (left, top) to 1. */
 export function useDrag(move: (x: number, y: number) => void) {
   const latest = useRef(move);
   latest.current = move;
@@ -27,13 +27,13 @@ export function useDrag(move: (x: number, y: number) => void) {
         const y = share(top + dy, innerHeight - element.offsetHeight);
         latest.current(x, y);
       };
-      // A quick pointer is elsewhere before the element has followed; capturing it would take the click from what is tapped.
+      // A fast pointer leaves the element before it has followed; capturing the pointer would swallow the click of a tap.
       addEventListener("pointermove", onMove, { signal });
       addEventListener("pointerup", leave, { signal });
       addEventListener("pointercancel", leave, { signal });
     };
     const leave = (): void => held.abort();
-    /** Whether the click that follows belongs to a drag. */
+    /** True if the next click ends a drag. */
     const wasMoved = (): boolean => {
       const was = isMoved;
       isMoved = false;

@@ -1,27 +1,27 @@
-// What the avatar makes of a turn by itself: it thinks while the model does, looks at the card that runs, and waits with the user at a
-// question. Framework-free.
+// Idle behavior of the avatar during a turn: it thinks while the model does, looks at the card that runs, and waits with the user at an
+// approval. Framework-free.
 
 import type { Mood } from "@throughline/avatar";
 import type { CallBlock } from "@throughline/client";
 import type { ConversationState } from "../chat/model/entry.ts";
 import { type Status, statusOf } from "../chat/model/status.ts";
 
-/** The stage, as far as it is moved here. */
+/** The part of the stage that is controlled here. */
 export interface Living {
   mood(mood: Mood): void;
   look(x?: number, y?: number): void;
 }
 
-/** The conversation that it takes part in. */
+/** The conversation that the avatar follows. */
 export interface Talk {
   get(): Pick<ConversationState, "running" | "phase" | "connection" | "isStopping">;
   subscribe(listener: () => void): () => void;
 }
 
-/** It looks at a question for so long, and then at whoever is asked. */
+/** Time for which the avatar looks at an approval before it looks back at the user. */
 const AT_QUESTION_MS = 2_600;
 const AT_PERSON_MS = 1_800;
-/** From so far away, in pixels, it looks to the side as far as it can. */
+/** Distance in pixels at which the eyes are turned as far as possible. */
 const FAR_PX = 500;
 
 const MOODS: Partial<Record<Status["kind"], Mood>> = {
@@ -38,22 +38,22 @@ export function moodOf(kind: Status["kind"]): Mood {
   return MOODS[kind] ?? "rest";
 }
 
-/** The motion that it makes when a call has come to this. */
+/** Motion for a new status of a call. */
 export function motionAt({ status }: Pick<CallBlock, "status">): string | undefined {
   return status === "error" || status === "timed_out" ? "Shrug" : undefined;
 }
 
-/** Where something is as seen from a face: -1 far to the left or above, 1 far to the right or below. */
+/** Direction from a face to an element: -1 far to the left or above, 1 far to the right or below. */
 export function directionOf(face: DOMRect, seen: DOMRect): { x: number; y: number } {
   const toward = (from: number, to: number): number => Math.max(-1, Math.min(1, (to - from) / FAR_PX));
   return {
     x: toward(face.left + face.width / 2, seen.left + seen.width / 2),
-    // Its eyes are in the upper part of it.
+    // The eyes are in the upper part of the figure.
     y: toward(face.top + face.height / 4, seen.top + seen.height / 2),
   };
 }
 
-/** Has it live along with a conversation; the answer ends that. */
+/** Lets the avatar follow a conversation; returns a function that ends that. */
 export function live(stage: Living, talk: Talk, face: () => Element | undefined): () => void {
   let mood: Mood = "rest";
   let isAtPerson = false;
@@ -73,7 +73,7 @@ export function live(stage: Living, talk: Talk, face: () => Element | undefined)
     const { x, y } = directionOf(own.getBoundingClientRect(), card.getBoundingClientRect());
     stage.look(x, y);
   };
-  // The card is drawn first, and however often it moves within a frame, it is looked at once.
+  // The card is drawn first; several changes within a frame count once.
   const lookSoon = (): void => {
     frame ||= requestAnimationFrame(look);
   };

@@ -1,4 +1,4 @@
-// The avatar of this page: fetched when the page is there, put where it is shown, and told what happens. Without React.
+// The avatar of this page: loads it, attaches it to an element, and forwards events to it. Without React.
 
 import type { AvatarStage } from "@throughline/avatar";
 import type { CallBlock, Throughline, TurnListener } from "@throughline/client";
@@ -17,14 +17,14 @@ export class Avatar {
     this.#client = client;
   }
 
-  /** `undefined` until it is there. */
+  /** The stage; `undefined` while it loads. */
   readonly get = (): AvatarStage | undefined => this.#stage;
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
 
-  /** Is told what a turn brings as it comes; also of one that began before the avatar was there. */
+  /** Listener for the events of a turn; also of one that began before the avatar was loaded. */
   of(turnId: string): TurnListener {
     return {
       onToolCall: (call, block) => {
@@ -35,22 +35,22 @@ export class Avatar {
     };
   }
 
-  /** Moves its mouth: how loud the voice is now, from 0 to 1. */
+  /** Moves the mouth with the loudness of the voice, from 0 to 1. */
   speak(level: number): void {
     this.#stage?.speak(level);
   }
 
-  /** Makes the gesture of a call once more, here alone: nobody is told. */
+  /** Repeats the gesture of a call on this page only; nothing is sent to the server. */
   replay(call: Readonly<CallBlock>): void {
     this.#offers?.play(call);
   }
 
-  /** Fetches it and has it take part; the answer takes it away. */
+  /** Loads the avatar and connects it; returns a function that removes it. */
   enter(talk: Talk): () => void {
     const leave = new AbortController();
     const { signal } = leave;
     void this.#load(talk, signal).catch(() => {
-      // Without an avatar the conversation goes on; its calls say that nobody was there.
+      // Without an avatar the conversation continues; its calls fail as not connected.
     });
     return () => {
       leave.abort();
@@ -61,7 +61,7 @@ export class Avatar {
     };
   }
 
-  /** Puts it into a place of the page, out of the one where it was. */
+  /** Attaches the avatar to an element, and detaches it from the previous one. */
   show(place: HTMLElement): () => void {
     const host = this.#host;
     if (host === undefined) return () => undefined;
@@ -91,7 +91,7 @@ export class Avatar {
     offers.start();
     signal.addEventListener("abort", () => offers.stop());
     globalThis.addEventListener("pagehide", () => offers.stop(), { signal });
-    // A page that was kept comes back as it was.
+    // A page restored from the browser's cache starts again.
     globalThis.addEventListener("pageshow", () => offers.start(), { signal });
     document.addEventListener("visibilitychange", this.#look, { signal });
     let wasRunning = false;

@@ -1,7 +1,7 @@
 import { duration } from "../chat/clock.ts";
 import { ticksOf } from "../history/model/moments.ts";
 
-/** The time since a turn began, above its bars. */
+/** Time axis above the bars of a turn. */
 export function Axis({ whole }: { whole: number }) {
   const at = (ms: number): string => `${(ms / whole) * 100}%`;
   return (

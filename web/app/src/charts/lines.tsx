@@ -1,29 +1,29 @@
-/** Values one after the other; what is not known has none. */
+/** Consecutive values; unknown ones are absent. */
 export type Series = readonly (number | null | undefined)[];
 
 interface LinesProps {
-  /** What it shows, in a sentence: it is a picture. */
+  /** Accessible label of the chart, in a sentence. */
   label: string;
-  /** The first is drawn as a line, the second is dashed. */
+  /** One or two series; the second one is dashed. */
   series: readonly Series[];
-  /** What each of them may be at most; what is above is marked. */
+  /** Upper limit of each series; values above it are marked. */
   limits?: readonly (number | undefined)[] | undefined;
-  /** How a value is written. */
+  /** Formats a value. */
   said(value: number): string;
-  /** When it begins and ends. */
+  /** Labels of the ends of the time axis. */
   from: string;
   until: string;
 }
 
 const HEIGHT = 100;
-/** So many times the highest value a limit may be, to be drawn. */
+/** A limit is drawn only if it is less than this many times the highest value. */
 const NEAR = 3;
 
 /** Small line charts. Zero is at the bottom, the highest value at the top; known values are joined over what is not known. */
 export function Lines({ label, series, limits = [], said, from, until }: LinesProps) {
   const known = series.flat().filter((value) => value != null);
   const highest = Math.max(...known, 0);
-  // A limit far above everything would make a flat line of what there is.
+  // A limit far above all values would flatten the chart.
   const near = limits.map((limit) => (limit !== undefined && limit <= highest * NEAR ? limit : undefined));
   const top = Math.max(highest, ...near.map((limit) => limit ?? 0));
   const last = Math.max(1, (series[0]?.length ?? 0) - 1);
@@ -34,7 +34,7 @@ export function Lines({ label, series, limits = [], said, from, until }: LinesPr
       value != null && limit !== undefined && value > limit ? [`M${place(value, at)}h0`] : [],
     );
     const points = values.flatMap((value, at) => (value == null ? [] : place(value, at)));
-    // What has nothing beside it would not be seen: it is a line without length, which is a dot.
+    // A value without neighbors is drawn as a dot: a line without length.
     const alone = values.flatMap((value, at) => {
       const isAlone = values[at - 1] == null || values[at + 1] == null;
       return value == null || !isAlone ? [] : `M${place(value, at)}h0`;

@@ -1,4 +1,4 @@
-// What a waterfall is drawn from. Framework-free.
+// Data of a waterfall chart. Framework-free.
 
 import type { WaterfallSegment } from "@throughline/client";
 
@@ -6,12 +6,12 @@ import type { WaterfallSegment } from "@throughline/client";
 export interface Part {
   kind: string;
   toolId: string | undefined;
-  /** Since the turn began, in milliseconds. */
+  /** Milliseconds since the turn began. */
   offset: number;
   ms: number;
 }
 
-/** One after the other, as long together as the segments: neighbors that are the same thing are one. */
+/** Consecutive parts with the same total length as the segments; neighbors of one kind are merged. */
 export function partsOf(segments: readonly WaterfallSegment[]): Part[] {
   const parts: Part[] = [];
   let offset = 0;
@@ -25,7 +25,7 @@ export function partsOf(segments: readonly WaterfallSegment[]): Part[] {
   return parts;
 }
 
-/** All of them together. */
+/** Total length of the parts. */
 export function sumOf(parts: readonly Part[]): number {
   return parts.reduce((sum, part) => sum + part.ms, 0);
 }

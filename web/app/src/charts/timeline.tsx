@@ -7,17 +7,17 @@ import { Axis } from "./axis.tsx";
 
 interface TimelineProps {
   story: Story;
-  /** As long as the axis is, in milliseconds: of several turns, as long as the longest. */
+  /** Length of the axis in milliseconds: with several turns, that of the longest. */
   whole: number;
-  /** What else is said of a step or a call, and where its name leads. */
+  /** Details and link of a step or a call. */
   ofStep?(step: StoryStep): ReactNode;
   ofCall?(call: StoryCall): ReactNode;
   nameOfCall?(call: StoryCall): ReactNode;
-  /** What lies over the bars. */
+  /** Overlay on the bars. */
   children?: ReactNode;
 }
 
-/** Steps and their calls as a tree, each with its bar on one axis of time. */
+/** Steps and their calls as a tree, each with a bar on a shared time axis. */
 export function Timeline({ story, whole, ofStep, ofCall, nameOfCall, children }: TimelineProps) {
   const own = useHistoryWords();
   const kinds = kindsIn(story);
@@ -66,7 +66,7 @@ export function Timeline({ story, whole, ofStep, ofCall, nameOfCall, children }:
   );
 }
 
-/** What takes next to no time can still be seen. */
+/** Minimum share of the axis, so that short bars stay visible. */
 const SHARE_MIN = 0.006;
 
 function Bar({ stretches, whole, own }: { stretches: readonly Stretch[]; whole: number; own: HistoryWords }) {

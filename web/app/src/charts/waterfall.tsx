@@ -6,13 +6,13 @@ import { partsOf, sumOf } from "./parts.ts";
 
 interface WaterfallProps {
   waterfall: WaterfallInfo;
-  /** What a call of the turn is called. */
+  /** Name of a call of the turn. */
   nameOf(toolId: string): string | undefined;
-  /** Its row stands out. */
+  /** Id of the call whose row is highlighted. */
   current?: string;
 }
 
-/** Where the time of a turn went: a table, each row of which has its bar. */
+/** Time of a turn by kind: a table with a bar in each row. */
 export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
   const own = useHistoryWords();
   const parts = useMemo(() => partsOf(waterfall.segments), [waterfall]);
@@ -58,7 +58,7 @@ export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
   );
 }
 
-/** What takes next to no time can still be seen. */
+/** Minimum share of the axis, so that short bars stay visible. */
 const SHARE_MIN = 0.006;
 
 function Bar({ kind, from, ms, whole }: { kind: string; from: number; ms: number; whole: number }) {
@@ -77,7 +77,7 @@ function Bar({ kind, from, ms, whole }: { kind: string; from: number; ms: number
   );
 }
 
-/** Kinds of a later release have their own names. */
+/** Kinds of later releases are shown by name. */
 function kindWord(kind: string, own: HistoryWords): string {
   const names: Readonly<Record<string, string>> = own.segment;
   return names[kind] ?? kind;

@@ -1,4 +1,4 @@
-// What draws the turns of a conversation: fetched after the composer stands, before anybody can have sent something.
+// The turns of a conversation: loaded after the composer, before the first message can have been sent.
 
 import { useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
@@ -7,7 +7,7 @@ import { TurnView } from "./thread/turn.tsx";
 
 export { Shown } from "./thread/shown.tsx";
 
-/** The turns of the branch that is shown. */
+/** The turns of the current branch. */
 export default function Answers() {
   const words = useWords();
   const { conversation } = useChat();

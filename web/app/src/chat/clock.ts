@@ -1,4 +1,4 @@
-// One clock for everything that counts on the screen, ten times a second. It writes text, and React draws nothing.
+// One clock for all running times on the screen, ten times a second. It writes text without rendering.
 
 type Tick = (now: number) => void;
 
@@ -6,7 +6,7 @@ const EVERY_MS = 100;
 const ticks = new Set<Tick>();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** Calls back now and with every tick; the answer ends it. */
+/** Calls back now and with every tick; returns a function that ends it. */
 export function everyTick(tick: Tick): () => void {
   ticks.add(tick);
   tick(Date.now());

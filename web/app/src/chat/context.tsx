@@ -4,12 +4,12 @@ import type { Attention } from "./model/attention.ts";
 import type { ConversationStore } from "./model/conversation.ts";
 import type { Entry } from "./model/entry.ts";
 
-/** What cards and blocks act upon. None of it changes while a turn streams. */
+/** Actions and stores for cards and blocks. It never changes while a turn streams. */
 export interface Chat {
   conversation: ConversationStore;
   attention: Attention;
   avatar: Avatar;
-  /** Keeps what is being read where it is while something above or below opens. */
+  /** Keeps the scroll position while something above or below opens. */
   hold(): void;
 }
 
@@ -25,7 +25,7 @@ export function useChat(): Chat {
 const EntryContext = createContext<Entry | undefined>(undefined);
 export const EntryProvider = EntryContext.Provider;
 
-/** The turn that a block is of. */
+/** The turn of a block. */
 export function useEntry(): Entry {
   const entry = useContext(EntryContext);
   if (entry === undefined) throw new Error("there is no turn here");

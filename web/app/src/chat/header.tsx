@@ -9,14 +9,14 @@ import { PickerButton } from "./picker/button.tsx";
 
 interface HeaderProps {
   offer: Offer | undefined;
-  /** The list of conversations stands beside the chat. */
+  /** The list of conversations is shown next to the chat. */
   isListBeside: boolean;
-  /** Shows the list, or goes to its search if it stands there. */
+  /** Shows the list, or focuses its search if it is shown. */
   openList(): void;
   opener: RefObject<HTMLButtonElement | null>;
 }
 
-/** What is talked about, and with which model. */
+/** Title of the conversation, and the choice of its model. */
 export function Header({ offer, isListBeside, openList, opener }: HeaderProps) {
   const words = useWords();
   const { conversation } = useChat();

@@ -1,7 +1,7 @@
 import type { RefObject } from "react";
 import { useWords } from "../i18n/use.ts";
 
-/** The list of keys. It is fetched after the chat. */
+/** The list of keyboard shortcuts. Loaded after the chat. */
 export default function Keys({ dialog }: { dialog: RefObject<HTMLDialogElement | null> }) {
   const words = useWords();
   return (

@@ -8,7 +8,7 @@ interface Used {
   field: RefObject<HTMLTextAreaElement | null>;
 }
 
-/** All keys of the chat, in one place: one press does one thing. */
+/** All keyboard shortcuts of the chat: one press does one thing. */
 export function useKeys({ conversation, attention, field }: Used): RefObject<HTMLDialogElement | null> {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
@@ -37,7 +37,7 @@ export function useKeys({ conversation, attention, field }: Used): RefObject<HTM
   return dialog;
 }
 
-/** To the next part of an answer, or the one before. */
+/** Scrolls to the next or previous part of an answer. */
 function step(by: 1 | -1): void {
   const blocks = [...document.querySelectorAll<HTMLElement>(".part")];
   const at = blocks.findIndex((block) => block.contains(document.activeElement));

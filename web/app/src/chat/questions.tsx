@@ -5,7 +5,7 @@ import { tab } from "../shell/tab.ts";
 import { useChat } from "./context.tsx";
 import type { Attention } from "./model/attention.ts";
 
-/** Several questions at once: where they are, and one answer for all. */
+/** Bar for several open approvals: links to them, and one answer for all. */
 export function QuestionBar() {
   const words = useWords();
   const { attention, conversation } = useChat();
@@ -29,7 +29,7 @@ export function QuestionBar() {
   );
 }
 
-/** The tab says that somebody is needed. */
+/** Shows open approvals in the title of the tab. */
 export function useTabTitle(attention: Attention, title: string): void {
   const words = useWords();
   const count = useSyncExternalStore(attention.subscribe, attention.get).length;

@@ -41,20 +41,20 @@ import { Announcer } from "./thread/announcer.tsx";
 import { StickToEnd } from "./thread/scroll.ts";
 import { StatusLine } from "./thread/status-line.tsx";
 
-/** Asked for as soon as the chat is: the reader of a conversation waits for its messages anyway. */
+/** Loaded together with the chat: a conversation waits for its messages anyway. */
 const Answers = later(() => import("./answers.tsx"));
 Answers.ask();
-/** Nobody can have opened it yet: it is fetched when the conversation stands. */
+/** Loaded after the conversation, since it cannot be open before. */
 const Keys = later(() => import("./keys-list.tsx"), "nowhere");
 const Sidebar = later(() => import("./conversations/sidebar.tsx"));
 const TemporaryNotice = later(() => import("./conversations/notice.tsx"));
 
-/** The conversation that the address names: `/c/ID`; at `/` a new one. */
+/** Id of the conversation in the address `/c/ID`; `undefined`: a new one. */
 function conversationIn(path: string): string | undefined {
   return /^\/c\/([^/]+)$/.exec(path)?.[1];
 }
 
-/** The turn that it names behind `#`: where something was found. */
+/** Id of the turn in the hash of the address. */
 function turnIn(hash: string): string | undefined {
   return /^#turn=(\w+)$/.exec(hash)?.[1];
 }
@@ -128,7 +128,7 @@ export default function ChatView() {
     <ChatProvider value={chat}>
       <div className="relative flex min-h-0 flex-1" {...drop.events}>
         {drop.isOver && <p className="drop-here">{words.dropHere}</p>}
-        {/* Its place is there before it is, so that nothing moves when it comes. */}
+        {/* Reserves the space, so that nothing moves when it loads. */}
         <div className={isListShown ? "conversations-place" : undefined}>
           <Sidebar
             missed={isWide && isListShown ? "inline" : isListOpen ? "above" : "nowhere"}
@@ -208,7 +208,7 @@ export default function ChatView() {
   );
 }
 
-/** What was said and what waits outlives a look at another view. */
+/** Drafts and queued messages survive a visit of another view. */
 const models = new WeakMap<Throughline, ReturnType<typeof modelOf>>();
 
 function useModel(client: Throughline) {
@@ -249,7 +249,7 @@ function modelOf(client: Throughline, isSignedIn: () => boolean) {
       frames,
       notices.of(followed(turnId)),
     ],
-    // Whoever looks at something else meanwhile stays there.
+    // A reader who went elsewhere in between stays there.
     onBegun: (id) => {
       temporary.set(false);
       if (path() === "/") go(`/c/${id}`, "replace");
@@ -268,7 +268,7 @@ function modelOf(client: Throughline, isSignedIn: () => boolean) {
   return { conversation, avatar, announcements, attention, attachments };
 }
 
-/** Files that are dragged over the chat and dropped there; they can be picked and pasted as well. */
+/** Drag and drop of files onto the chat. */
 function useDrop(take: (files: FileList) => void) {
   const [isOver, setOver] = useState(false);
   const hasFiles = ({ dataTransfer }: DragEvent): boolean => dataTransfer.types.includes("Files");
@@ -303,19 +303,19 @@ function useStick(scroller: RefObject<HTMLElement | null>, content: RefObject<HT
   return { stick, isStuck };
 }
 
-/** Shows the question that a notification was about, once it is there. */
+/** Scrolls to the approval of a notification, once it is loaded. */
 function useQuestion(attention: Attention): void {
   const isWanted = useSyncExternalStore(onPath, hash) === "#question";
   const pending = useSyncExternalStore(attention.subscribe, attention.get);
   useEffect(() => {
     if (!isWanted || pending.length === 0) return;
     attention.chosen()?.show();
-    // It is shown once, and not again by whoever comes back here.
+    // Only once, not when the user returns.
     go(path(), "replace");
   }, [isWanted, pending, attention]);
 }
 
-/** Shows the turn that was gone to, once it is there. */
+/** Scrolls to the linked turn, once it is loaded. */
 function useTarget(content: RefObject<HTMLElement | null>, at: number): void {
   useEffect(() => {
     if (at < 0) return;
@@ -325,7 +325,7 @@ function useTarget(content: RefObject<HTMLElement | null>, at: number): void {
   }, [content, at]);
 }
 
-/** Back to where text comes. */
+/** Button to the end of the thread. */
 function ToEnd({ isRunning, go }: { isRunning: boolean; go(): void }) {
   const words = useWords();
   return (
@@ -341,7 +341,7 @@ function ToEnd({ isRunning, go }: { isRunning: boolean; go(): void }) {
   );
 }
 
-/** What did not work. */
+/** Error message below the thread. */
 function Failure({ failure, dismiss }: { failure: unknown; dismiss(): void }) {
   const words = useWords();
   if (failure === undefined) return null;

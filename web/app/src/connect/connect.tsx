@@ -10,15 +10,15 @@ import { agentName, type Row, stateOf } from "./state.ts";
 import { useConnectWords } from "./words.ts";
 
 interface ConnectProps {
-  /** Absent: at an address that is still to be said. */
+  /** The upstream; absent: a custom address. */
   one: Row | undefined;
   agents: readonly AgentInfo[];
-  /** An agent answers with one of its models. */
+  /** Switches to an agent with the connected model. */
   use(agent: string): void;
   forgotten(): void;
 }
 
-/** Where it is and its key, then one of its models: each is tried before it is kept. */
+/** Form for address and key, then a list of models: each is tried before it is saved. */
 export function Connect({ one, agents, use, forgotten }: ConnectProps) {
   const words = useConnectWords();
   const client = useClient();
@@ -61,22 +61,22 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
       setKnown(answer.model_facts);
     } catch (error) {
       if (signal.aborted) return;
-      // It does not say which models it has: whoever knows one names it.
+      // The server does not list its models: the user names one.
       if (listsNothing(error)) setModels([]);
       else setFailure(error);
-      // Some list their models to everybody: the place for the key is there again.
+      // Some servers list their models without a key: the key field is shown again.
       if (error instanceof ApiError && error.code === "wrong_key") setModels(undefined);
     }
     setAsked(undefined);
   };
   const first = useRef(ask);
   useEffect(() => {
-    // What has all that it needs shows its models at once.
+    // An upstream that needs nothing more lists its models at once.
     if (one && !["key", "away"].includes(stateOf(one))) void first.current();
     return () => leave.current?.abort();
   }, [one]);
   useEffect(() => {
-    // Whoever came here by the keyboard goes on with it.
+    // Keeps the focus for keyboard users.
     void models;
     form.current?.querySelector("input")?.focus();
   }, [models]);
@@ -91,7 +91,7 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
   };
   const lacksKey = key === "" && models === undefined && (one === undefined || one.key === "not_needed");
   const refused = failure instanceof ApiError ? failure : undefined;
-  // What needed none may want one by now.
+  // An upstream without a key may require one by now.
   const takesKey =
     one === undefined ||
     (one.key_from !== "environment" && (one.key !== "not_needed" || refused?.code === "wrong_key"));
@@ -158,7 +158,7 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
   );
 }
 
-/** What can be typed elsewhere. It breaks between its words. */
+/** A command to type elsewhere, wrapped between its words. */
 function Command({ words }: { words: readonly string[] }) {
   return (
     <code>
@@ -172,7 +172,7 @@ function Command({ words }: { words: readonly string[] }) {
   );
 }
 
-/** Which field a refusal is about, as the server calls it. */
+/** Field that a refusal is about, as the server calls it. */
 function fieldOf(refused: ApiError | undefined): string | undefined {
   if (refused?.code === "name_taken") return "upstream";
   return refused?.code === "upstream_unreachable" ? "base_url" : refused?.param;

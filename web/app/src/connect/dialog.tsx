@@ -11,7 +11,7 @@ import { Rows } from "./rows.tsx";
 import { type Row, rowsOf, stateOf } from "./state.ts";
 import { useConnectWords } from "./words.ts";
 
-/** Who answers, and how another model comes to do so. */
+/** Dialog for the choice and the connection of models. */
 export default function ModelsDialog({ close }: { close(): void }) {
   const page = useWords();
   const words = useConnectWords();

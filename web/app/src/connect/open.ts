@@ -1,4 +1,4 @@
-// The door of the dialog of models. What is behind it is fetched when it is first opened. Framework-free.
+// Opens the dialog of models, which is loaded on first use. Framework-free.
 
 const door = new EventTarget();
 

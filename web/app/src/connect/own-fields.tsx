@@ -5,13 +5,13 @@ import { useConnectWords } from "./words.ts";
 interface OwnFieldsProps {
   own: Own;
   change(own: Own): void;
-  /** The field that is not right, as the server calls it. */
+  /** The invalid field, as the server calls it. */
   wrong: string | undefined;
-  /** What says why. */
+  /** Id of the element with the error message. */
   why: string;
 }
 
-/** Where it is, what it is called, and how it is spoken to. */
+/** Fields for address, name and API of a custom upstream. */
 export function OwnFields({ own, change, wrong, why }: OwnFieldsProps) {
   const words = useConnectWords();
   const [address, name, dialect, hint] = [useId(), useId(), useId(), useId()];
@@ -26,7 +26,7 @@ export function OwnFields({ own, change, wrong, why }: OwnFieldsProps) {
         autoCapitalize="off"
         spellCheck={false}
         required
-        // One without it would be taken for something else: `localhost:8000` has the scheme `localhost`.
+        // Without a scheme, `localhost:8000` would be parsed as the scheme `localhost`.
         pattern="\s*https?://.+"
         title={words.addressForm}
         placeholder="http://localhost:8000/v1"

@@ -1,8 +1,8 @@
-// An address of somebody's own: what is said of it, and what follows from that. Framework-free.
+// A custom upstream: its typed fields, and the values derived from them. Framework-free.
 
 import { ApiError } from "@throughline/client";
 
-/** How upstreams are spoken to: as the API calls it, and as everybody does. */
+/** APIs of upstreams: the server's names and the usual ones. */
 export const DIALECTS = [
   ["openai-chat", "OpenAI Chat Completions"],
   ["openai-responses", "OpenAI Responses"],
@@ -16,17 +16,17 @@ export const DIALECTS = [
 
 export interface Own {
   readonly address: string;
-  /** Absent = what the address suggests. */
+  /** Name of the upstream; absent = derived from the address. */
   readonly name?: string;
   readonly dialect: string;
 }
 
 export const NOTHING: Own = { address: "", dialect: DIALECTS[0][0] };
 
-/** As the server calls upstreams, at most. */
+/** Maximum length of a name on the server. */
 export const NAME_MAX = 64;
 
-/** What it is called: `http://gpu-box:8000/v1` → `gpu-box-8000`, so that two ports of a machine are two names. */
+/** Name from an address: `http://gpu-box:8000/v1` → `gpu-box-8000`, so that two ports of a machine have two names. */
 export function nameOf({ name, address }: Own): string {
   if (name !== undefined) return name.trim();
   let url: URL;
@@ -40,7 +40,7 @@ export function nameOf({ name, address }: Own): string {
   return [host, url.port].filter(Boolean).join("-").slice(0, NAME_MAX);
 }
 
-/** As the server is told. */
+/** The upstream as the server takes it. */
 export interface Where {
   base_url: string;
   dialect: string;
@@ -50,7 +50,7 @@ export function whereOf({ address, dialect }: Own): Where {
   return { base_url: address.trim(), dialect };
 }
 
-/** Most who copy an address leave out the end of it: where nothing lists models, they are looked for behind `/v1`. */
+/** Copied addresses often lack their end: if nothing lists models there, `/v1` is tried. */
 export async function asked<T>(own: Own, ask: (where: Where) => Promise<T>): Promise<[Own, T]> {
   try {
     return [own, await ask(whereOf(own))];
@@ -62,19 +62,19 @@ export async function asked<T>(own: Own, ask: (where: Where) => Promise<T>): Pro
     return [
       behind,
       await ask(whereOf(behind)).catch((another: unknown) => {
-        // It is nothing there either: what was typed is what was meant.
+        // Neither address works: the typed one was meant.
         throw listsNothing(another) ? error : another;
       }),
     ];
   }
 }
 
-/** It answers, and does not say which models it has. */
+/** True if the upstream works but does not list its models. */
 export function listsNothing(error: unknown): boolean {
   return error instanceof ApiError && error.code === "model_needed";
 }
 
-/** What does the same in a terminal of the server's machine. */
+/** The equivalent command for a terminal on the server's machine. */
 export function commandOf(own: Own): string[] {
   const { base_url, dialect } = whereOf(own);
   const address = `'${base_url.replaceAll("'", "%27")}'`;

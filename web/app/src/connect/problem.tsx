@@ -6,13 +6,13 @@ import { useConnectWords } from "./words.ts";
 interface ProblemProps {
   error: unknown;
   id?: string;
-  /** None was given, and none is there. */
+  /** No key was typed, and none is stored. */
   lacksKey?: boolean;
-  /** What helps besides. */
+  /** Further remedies. */
   children?: ReactNode;
 }
 
-/** What does not work yet and what helps, with the words of whoever refused. */
+/** An error with its remedy, in the words of whichever server refused. */
 export function Problem({ error, id, lacksKey, children }: ProblemProps) {
   const page = useWords();
   const words = useConnectWords();

@@ -11,14 +11,14 @@ export interface Item {
 
 interface RowsProps {
   items: readonly Item[];
-  /** What is typed above them. Absent = they are few. */
+  /** Label of the search field; absent = no search. */
   hint?: string;
-  /** What is typed may be chosen, too. */
+  /** The typed text can be chosen, too. */
   isOpen?: boolean;
   choose(id: string): void;
 }
 
-/** Things to choose from, each by one click. */
+/** A list of choices. */
 export function Rows({ items, hint, isOpen, choose }: RowsProps) {
   const page = useWords();
   const [query, setQuery] = useState("");

@@ -1,18 +1,18 @@
-// How far an upstream is from being used, and what an agent with one of its models is called. Framework-free.
+// State of upstreams, and names of agents for their models. Framework-free.
 
 import type { AgentInfo, KnownUpstream, UpstreamInfo } from "@throughline/client";
 
-/** One that can be chosen: known by name, or wherever somebody says it is. */
+/** A selectable upstream: a known or a custom one. */
 export interface Row extends KnownUpstream {
   isOwn?: true;
-  /** Its address can be forgotten; what the configuration says cannot. */
+  /** Stored by the user, so it can be removed; those of the configuration file cannot. */
   isStored?: boolean;
 }
 
-/** What the script is called that answers where no model is; it is nobody's own. */
+/** Name of the scripted demo upstream, which is never listed as one's own. */
 const DEMO = "demo";
 
-/** The nearest first. */
+/** States by how little is left to do. */
 const STATES = ["connected", "here", "environment", "key", "away"] as const;
 export type State = (typeof STATES)[number];
 
@@ -23,7 +23,7 @@ export function stateOf({ connected, key, key_from, answers }: KnownUpstream): S
   return key === "missing" ? "key" : key_from === "environment" ? "environment" : "connected";
 }
 
-/** All that there are, the nearest first; of those as near, the ones of one's own. */
+/** All upstreams by state; custom ones first within a state. */
 export function rowsOf(known: readonly KnownUpstream[], used: readonly UpstreamInfo[]): Row[] {
   const names = new Set([DEMO, ...known.map(({ name }) => name)]);
   const own = used
@@ -47,7 +47,7 @@ function byState(a: KnownUpstream, b: KnownUpstream): number {
   return STATES.indexOf(stateOf(a)) - STATES.indexOf(stateOf(b));
 }
 
-/** `qwen3:8b` → `qwen3-8b`; not as an agent of the configuration file, which nobody can change here. */
+/** Name of an agent: `qwen3:8b` → `qwen3-8b`; never that of an agent in the configuration file, which is read-only here. */
 export function agentName(upstream: string, model: string, agents: readonly AgentInfo[]): string {
   const name = model
     .replace(/^.*\//, "")

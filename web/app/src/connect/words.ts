@@ -1,4 +1,4 @@
-// The words of this dialog, fetched with it.
+// Texts of this dialog, loaded with it.
 
 import { lazyWords } from "../i18n/use.ts";
 import type { State } from "./state.ts";

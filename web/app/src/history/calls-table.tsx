@@ -21,10 +21,10 @@ interface TableProps {
 }
 
 const ROW_PX = 40;
-/** The next page is asked for when so many rows are left below. */
+/** The next page is loaded when this many rows are left below. */
 const AHEAD = 20;
 
-/** The calls, newest first. Only rows on the screen are in the page; the next ones come while it is scrolled. */
+/** The calls, newest first: virtualized, and loaded page by page while scrolling. */
 export function CallsTable({ state, open, addressOf, more, clear }: TableProps) {
   const words = useWords();
   const own = useHistoryWords();
@@ -41,7 +41,7 @@ export function CallsTable({ state, open, addressOf, more, clear }: TableProps) 
   const shown = virtual.getVirtualItems();
   const last = shown.at(-1)?.index ?? 0;
   const isNearEnd = state.next !== undefined && last >= rows.length - AHEAD;
-  // The number of rows is there since a page may end as near to the end as the one before.
+  // The row count is a dependency because each page may end the same distance from the end.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => {
     if (isNearEnd) more();
@@ -103,12 +103,12 @@ export function CallsTable({ state, open, addressOf, more, clear }: TableProps) 
   );
 }
 
-/** In place of rows that are not in the page. */
+/** Space of the rows that are not in the DOM. */
 function Spacer({ px }: { px: number }) {
   if (px <= 0) return null;
   return (
     <tr aria-hidden className="spacer" style={{ height: px }}>
-      {/* One cell: more than there are columns would make some, and on a phone there are fewer. */}
+      {/* One cell: a larger colspan would add columns, and on a phone there are fewer. */}
       <td />
     </tr>
   );
@@ -156,7 +156,7 @@ function Row({ row, at, isOpen, href }: RowProps) {
   );
 }
 
-/** Up and down, from row to row. */
+/** Arrow keys move between rows. */
 function moveFocus(event: KeyboardEvent<HTMLTableElement>): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step === undefined) return;

@@ -12,7 +12,7 @@ import { UNFINISHED } from "./model/row.ts";
 import { ROWS } from "./model/rows.ts";
 import { useHistoryWords } from "./words.ts";
 
-/** Every call there was. What is looked for, and at, stands in the address. */
+/** All calls. The address has the filter and the open call. */
 export function CallsView() {
   const own = useHistoryWords();
   const client = useClient();
@@ -48,7 +48,7 @@ export function CallsView() {
       <section
         data-list
         aria-label={own.calls}
-        // It stays laid out beneath the details, so that its rows are there when they close.
+        // The list stays laid out beneath the details, so that its rows are there when they close.
         className={`flex min-h-0 min-w-0 flex-1 flex-col ${open === undefined ? "" : "max-[999px]:invisible"}`}
       >
         <Header state={state} filter={place.filter} refresh={() => void calls.refresh()} />
@@ -65,7 +65,7 @@ export function CallsView() {
         <Detail
           key={open}
           toolId={open}
-          // A call that goes on is asked for again when the list says so.
+          // A running call is reloaded when the list changes.
           status={state.rows.find((row) => row.tool_id === open)?.status}
           filter={place.filter}
           filterBy={filterBy}
@@ -76,10 +76,10 @@ export function CallsView() {
   );
 }
 
-/** So often calls that have not ended are looked at again. */
+/** Interval of refreshes while calls are running. */
 const AGAIN_MS = 3_000;
 
-/** What is still going on is shown as it goes on; who has scrolled further down is left there. */
+/** Refreshes running calls, unless the user has scrolled down. */
 function useWhileRunning(calls: Calls, { rows, isLoading }: CallsState): void {
   const goesOn = rows.length <= ROWS && rows.some((row) => UNFINISHED.has(row.status));
   useEffect(() => {

@@ -17,11 +17,11 @@ import { type HistoryWords, turnStatusWord, useHistoryWords } from "./words.ts";
 
 interface CompareProps {
   turns: readonly [string, string];
-  /** Where it leads to close it. */
+  /** Address without the comparison. */
   close: string;
 }
 
-/** Two turns next to each other: what differs is marked, and their times stand on one axis. */
+/** Two turns side by side: differences are marked, and their times share an axis. */
 export function Compare({ turns: [first, second], close }: CompareProps) {
   const words = useWords();
   const own = useHistoryWords();
@@ -86,7 +86,7 @@ function Both({ turns }: { turns: readonly [KnownTurn, KnownTurn] }) {
         <tbody>
           {FACTS.map(({ name, textOf, numberOf }) => {
             const texts = turns.map(({ message }) => textOf(message, own));
-            // That they began at different times says nothing.
+            // Different start times are no difference.
             const isSame = texts[0] === texts[1] || name === beginName;
             return (
               <tr key={name(own)} data-differs={!isSame}>
@@ -137,7 +137,7 @@ function Both({ turns }: { turns: readonly [KnownTurn, KnownTurn] }) {
 interface Fact {
   name(own: HistoryWords): string;
   textOf(message: Message, own: HistoryWords): string;
-  /** Of what can be more or less. */
+  /** The comparable number of a fact. */
   numberOf?(message: Message): number | undefined;
 }
 
@@ -185,7 +185,7 @@ const FACTS: readonly Fact[] = [
   },
 ];
 
-/** `+25 %`: what the second one has more than the first. */
+/** Relative difference of the second number, `+25 %`. */
 function differenceOf(one: number | undefined, other: number | undefined, own: HistoryWords): string {
   if (one === undefined || other === undefined) return own.differs;
   if (one === 0) return `+${grouped(other)}`;

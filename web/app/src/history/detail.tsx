@@ -30,7 +30,7 @@ import { Timeline } from "./timeline.tsx";
 import { TurnTime } from "./turn-time.tsx";
 import { useHistoryWords } from "./words.ts";
 
-/** Few calls wait for somebody. */
+/** Few calls wait for an approval. */
 const Approval = later(() => import("../chat/card/approval.tsx"));
 
 interface DetailProps {
@@ -38,11 +38,11 @@ interface DetailProps {
   status: string | undefined;
   filter: Filter;
   filterBy(filter: Filter): void;
-  /** Where it leads to close it. */
+  /** Address without the details. */
   close: string;
 }
 
-/** All that is known of one call. */
+/** Details of one call. */
 export function Detail({ toolId, status, filter, filterBy, close }: DetailProps) {
   const words = useWords();
   const own = useHistoryWords();
@@ -166,7 +166,7 @@ function Known({ detail, filter, filterBy, decide }: KnownProps) {
   );
 }
 
-/** What only reads runs again here; what changes something is looked at first, where it can be tried. */
+/** Runs a read-only call again here; others are opened in the tester first. */
 function Again({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   if (isHarmless(call)) return <RunAgain call={call} />;
@@ -180,7 +180,7 @@ function Again({ call }: { call: Readonly<CallBlock> }) {
   );
 }
 
-/** What was told in place of the result. */
+/** Text that the model got instead of the result. */
 function SeenByModel({ seen }: { seen: string | null | undefined }) {
   const own = useHistoryWords();
   return (

@@ -13,7 +13,7 @@ interface FiltersProps {
   filterBy(filter: Filter, how?: "push" | "replace"): void;
 }
 
-/** What is looked for. States and tools are those that there are, with how many calls they would show. */
+/** Filters of the calls: existing states and tools, each with the number of its calls. */
 export function Filters({ state, filter, filterBy }: FiltersProps) {
   const own = useHistoryWords();
   const tools = new Set(state.tools.map(({ name }) => name));
@@ -84,7 +84,7 @@ interface StatesProps {
   choose(status: string | undefined): void;
 }
 
-/** What became of calls. A click chooses one state, or all that failed; an address may have any of them together. */
+/** Filter by state. A click selects one state, or all failures; an address may combine any of them. */
 function States({ state, filter, choose }: StatesProps) {
   const words = useWords();
   const own = useHistoryWords();
@@ -128,7 +128,7 @@ function States({ state, filter, choose }: StatesProps) {
   );
 }
 
-/** Chosen states are there even if nothing else has left any call of them. */
+/** Existing states, and the selected ones even if no call matches them. */
 function statesThere({ statuses }: CallsState, chosen: Iterable<string>) {
   const gone = [...chosen].filter((one) => !statuses.some(({ name }) => name === one));
   return [...statuses, ...gone.map((name) => ({ name, count: 0 }))];

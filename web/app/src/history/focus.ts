@@ -1,6 +1,6 @@
 import { type RefObject, useEffect, useRef } from "react";
 
-/** Who reads details with the keyboard is not left nowhere when they open over the list, or close. */
+/** Moves the focus when details open or close, so that keyboard users stay in place. */
 export function useFocusAfter(open: string | undefined, view: RefObject<HTMLElement | null>): void {
   const before = useRef(open);
   useEffect(() => {

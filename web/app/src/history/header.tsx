@@ -12,7 +12,7 @@ import { useHistoryWords } from "./words.ts";
 
 const FORMATS: readonly Format[] = ["jsonl", "csv"];
 
-/** How many calls are shown, and how they are taken elsewhere. */
+/** Number of calls, with export and refresh. */
 export function Header({ state, filter, refresh }: { state: CallsState; filter: Filter; refresh(): void }) {
   const words = useWords();
   const own = useHistoryWords();

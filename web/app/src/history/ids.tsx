@@ -13,7 +13,7 @@ interface IdsProps {
   filterBy(filter: Filter): void;
 }
 
-/** What the call, its turn and its conversation are called elsewhere, and the way to them. */
+/** Ids of the call, its turn and its conversation, with links. */
 export function Ids({ detail, filter, filterBy }: IdsProps) {
   const own = useHistoryWords();
   const { tool_id, turn_id, conversation_id } = detail;

@@ -1,7 +1,7 @@
 import { X } from "lucide-react";
 import { useHistoryWords } from "./words.ts";
 
-/** A filter that came with a link. */
+/** A filter that came with a link, with a button to remove it. */
 export function Only({ what, leave }: { what: string; leave(): void }) {
   const own = useHistoryWords();
   return (

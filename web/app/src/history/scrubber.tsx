@@ -7,20 +7,20 @@ import { useHistoryWords } from "./words.ts";
 interface ScrubberProps {
   events: readonly Event[];
   whole: number;
-  /** So many of the events have come. */
+  /** Number of events up to the moment. */
   count: number;
   move(count: number): void;
 }
 
-/** A tenth of the turn, for the page keys. */
+/** Step of the page keys, as a share of the turn. */
 const LEAP = 0.1;
 
-/** The moment that is looked at: a line over the bars of a turn that one drags, or moves from event to event by the keyboard. */
+/** Slider over the bars of a turn: dragged, or moved from event to event by keyboard. */
 export function Scrubber({ events, whole, count, move }: ScrubberProps) {
   const own = useHistoryWords();
   const place = useRef<HTMLDivElement>(null);
   const begin = events[0]?.timestamp ?? 0;
-  // The end of what is known is now, for a turn that runs.
+  // In a running turn, the end is now.
   const at = count >= events.length ? whole : (events[count - 1]?.timestamp ?? begin) - begin;
   const to = (ms: number): void => move(countUntil(events, Math.max(0, Math.min(whole, ms))));
   const drag = ({ clientX }: PointerEvent): void => {

@@ -1,19 +1,19 @@
 import { useEffect, useState } from "react";
 
-/** So long a text rests before it is looked for. */
+/** Pause after the last keystroke before a search. */
 const REST_MS = 200;
 
 interface SearchProps {
-  /** What is looked for now. */
+  /** The current search text. */
   wanted: string;
   label: string;
   look(text: string): void;
 }
 
-/** What is typed is looked for once it rests. */
+/** Search field that applies the text after a pause. */
 export function Search({ wanted, label, look }: SearchProps) {
   const [text, setText] = useState(wanted);
-  // Another address, another text: somebody went back, or cleared everything.
+  // The address has changed: by going back, or by clearing the filter.
   useEffect(() => setText(wanted), [wanted]);
   useEffect(() => {
     const typed = text.trim();

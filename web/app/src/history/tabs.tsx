@@ -3,7 +3,7 @@ import { Link } from "../shell/link.tsx";
 import { CALLS } from "./model/filter.ts";
 import { useHistoryWords } from "./words.ts";
 
-/** Turns, or the calls of all of them. */
+/** Tabs for turns and calls. */
 export function Tabs({ here }: { here: "turns" | "calls" }) {
   const words = useWords();
   const own = useHistoryWords();

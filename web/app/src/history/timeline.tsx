@@ -5,7 +5,7 @@ import { useWords } from "../i18n/use.ts";
 import { stateOf } from "./model/row.ts";
 import { type HistoryWords, useHistoryWords } from "./words.ts";
 
-/** What happened to a call, and when. */
+/** Events of a call with their times. */
 export function Timeline({ moments }: { moments: readonly TimelineEntry[] }) {
   const own = useHistoryWords();
   const begin = moments[0]?.at ?? 0;
@@ -29,7 +29,7 @@ export function Timeline({ moments }: { moments: readonly TimelineEntry[] }) {
   );
 }
 
-/** How it ended, or what was answered. */
+/** Outcome, decision or error of an event. */
 function Said({ moment: { event, detail } }: { moment: TimelineEntry }) {
   const words = useWords();
   const own = useHistoryWords();
@@ -48,12 +48,12 @@ function Said({ moment: { event, detail } }: { moment: TimelineEntry }) {
   return said === "" ? null : <span className="text-muted"> · {said}</span>;
 }
 
-/** Of what went wrong, as the event has it. */
+/** Code of an error, as the event has it. */
 function codeOf(error: unknown): string | undefined {
   return typeof error === "object" && error !== null && "code" in error ? String(error.code) : undefined;
 }
 
-/** Events of a later release have their own names. */
+/** Events of later releases are shown by name. */
 function momentWord(event: string, own: HistoryWords): string {
   const names: Readonly<Record<string, string>> = own.moment;
   return names[event] ?? event;

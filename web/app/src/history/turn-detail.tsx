@@ -23,18 +23,18 @@ import { FULL, tokensText } from "./texts.ts";
 import { useTurnEvents } from "./turn-events.ts";
 import { turnStatusWord, useHistoryWords } from "./words.ts";
 
-/** What draws messages is fetched with the first one. */
+/** The renderer of messages is loaded with the first one. */
 export const Shown = later(async () => ({ default: (await import("../chat/answers.tsx")).Shown }));
 
 interface TurnDetailProps {
   turnId: string;
   filter: TurnFilter;
   filterBy(filter: TurnFilter): void;
-  /** Where it leads to close it. */
+  /** Address without the details. */
   close: string;
 }
 
-/** All that is known of one turn, and its message as it was at any moment. */
+/** Details of one turn, with its message at any moment. */
 export function TurnDetail({ turnId, filter, filterBy, close }: TurnDetailProps) {
   const words = useWords();
   const own = useHistoryWords();
@@ -42,7 +42,7 @@ export function TurnDetail({ turnId, filter, filterBy, close }: TurnDetailProps)
   const message = useMessage(events);
   const place = useRef<HTMLElement>(null);
   useEffect(() => {
-    // Where it covers the list, who reads with the keyboard goes on in it.
+    // Details that cover the list get the focus.
     const list = place.current?.parentElement?.querySelector("[data-list]");
     if (list?.checkVisibility({ visibilityProperty: true }) === false) place.current?.focus();
   }, []);
@@ -94,7 +94,7 @@ export function TurnDetail({ turnId, filter, filterBy, close }: TurnDetailProps)
   );
 }
 
-/** What the events make, by the client's own fold. */
+/** The message after these events, by the client's own fold. */
 export function useMessage(events: readonly Event[] | undefined): Message | undefined {
   return useMemo(() => {
     if (events === undefined) return undefined;
@@ -159,10 +159,10 @@ interface MomentsProps {
   isOver: boolean;
 }
 
-/** So often the bars of a turn that runs grow. */
+/** Interval at which the bars of a running turn grow. */
 const GROWS_MS = 1_000;
 
-/** The time, while something runs; `undefined` once it does not. */
+/** Current time while something runs, else `undefined`. */
 function useNow(isRunning: boolean): number | undefined {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
@@ -173,7 +173,7 @@ function useNow(isRunning: boolean): number | undefined {
   return isRunning ? now : undefined;
 }
 
-/** When what happened, and the message as it was then. */
+/** Slider over the time of the turn, with the message at that moment. */
 function Moments({ turnId, events, message, isOver }: MomentsProps) {
   const own = useHistoryWords();
   const client = useClient();
@@ -182,7 +182,7 @@ function Moments({ turnId, events, message, isOver }: MomentsProps) {
   const then = useRef<HTMLDivElement>(null);
   const now = useNow(!isOver);
   const story = useMemo(() => storyOf(events, now), [events, now]);
-  // Until somebody goes back, it is the end, also while more comes.
+  // Stays at the end, also while more events come, until the user moves back.
   const count = Math.min(chosen ?? events.length, events.length);
   const drawn = useDeferredValue(count);
   const begin = events[0]?.timestamp ?? 0;
@@ -263,12 +263,12 @@ interface StoryTimelineProps {
   message: Message;
   story: ReturnType<typeof storyOf>;
   whole?: number;
-  /** Goes to the question of a call that waits. */
+  /** Scrolls to the open approval. */
   answer?(): void;
   children?: ReactNode;
 }
 
-/** The steps of a turn and their calls, with how each went. */
+/** Steps of a turn and their calls, with their outcomes. */
 export function StoryTimeline({ message, story, whole = story.whole, answer, children }: StoryTimelineProps) {
   const words = useWords();
   const own = useHistoryWords();
@@ -324,7 +324,7 @@ interface TurnIdsProps {
   filterBy(filter: TurnFilter): void;
 }
 
-/** What the turn and its conversation are called elsewhere, and the ways on. */
+/** Ids of the turn and its conversation, with links. */
 function TurnIds({ turnId, message: { conversation_id }, filter, filterBy }: TurnIdsProps) {
   const own = useHistoryWords();
   return (

@@ -2,19 +2,19 @@ import type { Event } from "@throughline/client";
 import { useCallback, useEffect, useState } from "react";
 import { useClient } from "../session/context.tsx";
 
-/** More events are not taken into the page. */
+/** Maximum number of events that are loaded. */
 const EVENTS_MAX = 50_000;
 
 interface Followed {
   turnId: string;
-  /** All events that there are, from the first. */
+  /** All events so far, from the first. */
   events: readonly Event[] | undefined;
-  /** Nothing more will come. */
+  /** No more events will come. */
   isOver: boolean;
   error: unknown;
 }
 
-/** The events of a turn; those of one that runs as they come. */
+/** Events of a turn; a running one is followed. */
 export function useTurnEvents(turnId: string): Followed & { again(): void } {
   const client = useClient();
   const [attempt, setAttempt] = useState(0);
@@ -27,7 +27,7 @@ export function useTurnEvents(turnId: string): Followed & { again(): void } {
     const events: Event[] = [];
     let frame: number | undefined;
     const show = (isOver: boolean): void => {
-      // What was to be drawn next is in this already.
+      // Pending updates are part of this one.
       if (frame !== undefined) cancelAnimationFrame(frame);
       frame = undefined;
       if (!signal.aborted) setFollowed({ turnId, events: events.slice(), isOver, error: undefined });
@@ -50,6 +50,6 @@ export function useTurnEvents(turnId: string): Followed & { again(): void } {
     };
   }, [client, turnId, attempt]);
   const again = useCallback(() => setAttempt((attempt) => attempt + 1), []);
-  // Of another turn nothing is shown until its own events are here.
+  // Events of the previous turn are not shown.
   return { ...(followed.turnId === turnId ? followed : nothing), again };
 }

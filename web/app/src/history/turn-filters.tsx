@@ -12,12 +12,12 @@ interface TurnFiltersProps {
   filterBy(filter: TurnFilter, how?: "push" | "replace"): void;
 }
 
-/** What is looked for. What can be chosen is what there is, with how many turns it would show. */
+/** Filters of the turns: existing values, each with the number of its turns. */
 export function TurnFilters({ state, filter, filterBy }: TurnFiltersProps) {
   const own = useHistoryWords();
   const choose = <N extends keyof TurnFilter>(name: N, value: TurnFilter[N]): void =>
     filterBy(withTurnPart(filter, name, value));
-  // With a text the server says what is there, and not how much of it has the text.
+  // With a text search, the server knows which values exist, but not how many turns match the text.
   const isCounted = filter.q === undefined;
   return (
     <search className="flex flex-none flex-wrap items-center gap-2 px-4 py-3 min-[720px]:px-6">

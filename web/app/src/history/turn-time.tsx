@@ -8,7 +8,7 @@ import { useAsked } from "../ui/asked.ts";
 import { turnAddressOf } from "./model/turn-filter.ts";
 import { useHistoryWords } from "./words.ts";
 
-/** As many calls of a turn as one page has. */
+/** Page size of the calls of a turn. */
 const NAMED_MAX = 200;
 
 interface TurnTimeProps {
@@ -17,7 +17,7 @@ interface TurnTimeProps {
   status: string;
 }
 
-/** Where the time of the call's turn went. */
+/** Time of the call's turn by kind. */
 export function TurnTime({ turnId, toolId, status }: TurnTimeProps) {
   const own = useHistoryWords();
   const client = useClient();

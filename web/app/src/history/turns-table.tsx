@@ -14,7 +14,7 @@ import { turnStatusWord, useHistoryWords } from "./words.ts";
 interface TurnsTableProps {
   state: TurnsState;
   open: string | undefined;
-  /** Turns that are to be compared: at most two. */
+  /** Selected turns: at most two can be compared. */
   picked: readonly string[];
   pick(turn: string): void;
   addressOf(turn: string): string;
@@ -24,10 +24,10 @@ interface TurnsTableProps {
 
 const ROW_PX = 56;
 const DAY_PX = 36;
-/** The next page is asked for when so many rows are left below. */
+/** The next page is loaded when this many rows are left below. */
 const AHEAD = 20;
 
-/** The turns by day, newest first. Only rows on the screen are in the page; the next ones come while it is scrolled. */
+/** The turns by day, newest first: virtualized, and loaded page by page while scrolling. */
 export function TurnsTable({ state, open, picked, pick, addressOf, more, clear }: TurnsTableProps) {
   const own = useHistoryWords();
   const scroller = useRef<HTMLDivElement>(null);
@@ -46,7 +46,7 @@ export function TurnsTable({ state, open, picked, pick, addressOf, more, clear }
   const shown = virtual.getVirtualItems();
   const last = shown.at(-1)?.index ?? 0;
   const isNearEnd = state.next !== undefined && last >= items.length - AHEAD;
-  // The number of rows is there since a page may end as near to the end as the one before.
+  // The row count is a dependency because each page may end the same distance from the end.
   // biome-ignore lint/correctness/useExhaustiveDependencies: see above
   useEffect(() => {
     if (isNearEnd) more();
@@ -112,7 +112,7 @@ export function TurnsTable({ state, open, picked, pick, addressOf, more, clear }
   );
 }
 
-/** In place of rows that are not in the page. */
+/** Space of the rows that are not in the DOM. */
 function Spacer({ px }: { px: number }) {
   if (px <= 0) return null;
   return (
@@ -133,7 +133,7 @@ function Day({ day }: { day: number }) {
       <th scope="rowgroup" colSpan={3}>
         {name === undefined ? date : `${name} · ${date}`}
       </th>
-      {/* Apart: columns that are not shown must not be counted. */}
+      {/* A separate cell: hidden columns must not be counted. */}
       <td className="roomy" colSpan={3} />
     </tr>
   );
@@ -141,7 +141,7 @@ function Day({ day }: { day: number }) {
 
 interface RowProps {
   turn: TurnInfo;
-  /** It waits for somebody. */
+  /** The turn has an open approval. */
   isAsking: boolean;
   isOpen: boolean;
   isPicked: boolean;
@@ -212,7 +212,7 @@ function Row({ turn, isAsking, isOpen, isPicked, pick, href }: RowProps) {
   );
 }
 
-/** Up and down, from row to row. */
+/** Arrow keys move between rows. */
 function moveFocus(event: KeyboardEvent<HTMLTableElement>): void {
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
   if (step === undefined) return;

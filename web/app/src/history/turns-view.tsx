@@ -19,7 +19,7 @@ import { useHistoryWords } from "./words.ts";
 const TurnDetail = later(async () => ({ default: (await import("./turn-detail.tsx")).TurnDetail }));
 const Compare = later(async () => ({ default: (await import("./compare.tsx")).Compare }), "view");
 
-/** Every turn there was. What is looked for, and at, stands in the address. */
+/** All turns. The address has the filter, the open turn and the compared turns. */
 export function TurnsView() {
   const words = useWords();
   const own = useHistoryWords();
@@ -40,7 +40,7 @@ export function TurnsView() {
   useWhileRunning(turns, state);
   const [picked, setPicked] = useState<readonly string[]>([]);
   const pick = (turn: string): void =>
-    // Of three the oldest choice gives way.
+    // A third choice replaces the oldest one.
     setPicked(picked.includes(turn) ? picked.filter((one) => one !== turn) : [...picked, turn].slice(-2));
   const filterBy = (filter: TurnFilter, how: "push" | "replace" = "push"): void =>
     go(turnAddressOf({ ...place, filter }), how);
@@ -117,10 +117,10 @@ export function TurnsView() {
   );
 }
 
-/** So often turns that run are looked at again. */
+/** Interval of refreshes while turns are running. */
 const AGAIN_MS = 3_000;
 
-/** What still runs is shown as it goes on; who has scrolled further down is left there. */
+/** Refreshes running turns, unless the user has scrolled down. */
 function useWhileRunning(turns: Turns, { rows, isLoading }: TurnsState): void {
   const goesOn = rows.length <= ROWS && rows.some((row) => row.status === "running");
   useEffect(() => {

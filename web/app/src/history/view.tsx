@@ -6,7 +6,7 @@ import { TurnsView } from "./turns-view.tsx";
 
 const CallsView = later(async () => ({ default: (await import("./calls-view.tsx")).CallsView }), "view");
 
-/** What there was: turns, or the calls of all of them. */
+/** History of turns and calls. */
 export default function HistoryView() {
   const here = useSyncExternalStore(onPath, path);
   if (here !== CALLS) return <TurnsView />;

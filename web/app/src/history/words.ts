@@ -1,4 +1,4 @@
-// The words of this view, fetched with it.
+// Texts of this view, loaded with it.
 
 import { grouped } from "../i18n/en.ts";
 import { lazyWords } from "../i18n/use.ts";
@@ -278,7 +278,7 @@ const zh: HistoryWords = {
 
 export const useHistoryWords = lazyWords("history", en, zh);
 
-/** Statuses of a later release have their own names. */
+/** Statuses of later releases are shown by name. */
 export function turnStatusWord(status: string, own: HistoryWords): string {
   const names: Readonly<Record<string, string>> = own.turnStatus;
   return names[status] ?? status;

@@ -5,7 +5,7 @@ import { fetchWords, onWords, viewWordsOf, type Words, wordsOf } from "./words.t
 
 language.subscribe(() => void fetchWords(language.get()));
 
-/** The words of the language that is chosen; whoever uses them is drawn anew when another one is. */
+/** Texts of the current language; components re-render when it changes. */
 export function useWords(): Words {
   return useSyncExternalStore(subscribe, () => wordsOf(language.get()));
 }
@@ -17,7 +17,7 @@ function subscribe(listener: () => void): () => void {
   };
 }
 
-/** A hook for words that are fetched with a view or a dialog of their own: there, English and Chinese come together. */
+/** A hook for texts that are loaded with a view or a dialog: English and Chinese come together. */
 export function lazyWords<V extends keyof ViewWords>(
   view: V,
   en: ViewWords[V],

@@ -1,4 +1,4 @@
-// The words of every view and dialog that is fetched by itself, for languages that come as one file. Only types.
+// Texts of every view and dialog that is loaded on demand, for languages that come as one file. Only types.
 
 import type { TextRuleWords } from "../agents/text-words.ts";
 import type { AgentWords } from "../agents/words.ts";

@@ -1,23 +1,23 @@
-// What a language is: the shape of the English one. Framework-free.
+// A language: the shape of the English texts. Framework-free.
 
 import type { Language } from "../preferences.ts";
 import { en } from "./en.ts";
 import type { ViewWords } from "./views.ts";
 
-/** Sentences with parts are functions of these parts, so that a part that is forgotten does not compile either. */
+/** All texts. Sentences with parts are functions of these parts, so that a forgotten part does not compile either. */
 export type Words = typeof en;
 
-/** A language as it is fetched. */
+/** A language as it is loaded. */
 export interface Translation {
   words: Words;
-  /** Of all views. English and Chinese have theirs in the file of each view, side by side. */
+  /** Texts of all views. English and Chinese have theirs in the file of each view. */
   views?: ViewWords;
 }
 
-/** A further language: everything in one file. */
+/** An additional language: everything in one file. */
 export type WholeTranslation = Required<Translation>;
 
-/** The other languages: a reader fetches the one they read. A further one is a `WholeTranslation` in a file beside `zh.ts`. */
+/** Languages other than English, loaded when they are chosen. A new one is a `WholeTranslation` in a file next to `zh.ts`. */
 const OTHERS: Readonly<Record<Exclude<Language, "en">, () => Promise<Translation>>> = {
   "zh-CN": async () => ({ words: (await import("./zh.ts")).zh }),
 };
@@ -25,12 +25,12 @@ const OTHERS: Readonly<Record<Exclude<Language, "en">, () => Promise<Translation
 const here = new Map<Language, Translation>([["en", { words: en }]]);
 const listeners = new Set<() => void>();
 
-/** English, until the language is here. */
+/** Texts of a language; English until it is loaded. */
 export function wordsOf(language: Language): Words {
   return here.get(language)?.words ?? en;
 }
 
-/** `undefined`: the view has them itself, or the language is not here. */
+/** Texts of a view; `undefined`: the view has its own, or the language is not loaded. */
 export function viewWordsOf<V extends keyof ViewWords>(
   language: Language,
   view: V,
@@ -38,7 +38,7 @@ export function viewWordsOf<V extends keyof ViewWords>(
   return here.get(language)?.views?.[view];
 }
 
-/** Whoever subscribes is told when a language has come. */
+/** Subscribes to loaded languages. */
 export function onWords(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
@@ -49,7 +49,7 @@ export function takeWords(language: Language, translation: Translation): void {
   for (const listener of listeners) listener();
 }
 
-/** A language that cannot be fetched now is fetched when it is chosen again. */
+/** Loads a language. If that fails, it is tried again when the language is chosen again. */
 export async function fetchWords(language: Language): Promise<void> {
   if (language === "en" || here.has(language)) return;
   const translation = await OTHERS[language]().catch(() => undefined);

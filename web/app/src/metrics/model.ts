@@ -1,4 +1,4 @@
-// Of which time metrics are shown, how they are asked for, and where each of them leads. Framework-free.
+// Time ranges of the metrics, their requests, and links to the history. Framework-free.
 
 import { ApiError, type MetricsInfo, type ThresholdInfo, type Throughline } from "@throughline/client";
 import { addressOf, FAILED, type Filter, type Span } from "../history/model/filter.ts";
@@ -8,10 +8,10 @@ import { grouped } from "../i18n/en.ts";
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** How long a time is. A day is as long at noon as at midnight, which `today` is not. */
+/** Length of a range. `today` has no fixed length, unlike a day. */
 export type Length = Exclude<Span, "today">;
 
-/** A time, and the parts that it is drawn in. Its name is that of the same time in the history. */
+/** A time range with the length of its parts. Its name is that of the same range in the history. */
 export interface Range {
   readonly span: Length;
   readonly partMs: number;
@@ -28,14 +28,14 @@ export const RANGES: readonly Range[] = [
   { span: "month", partMs: 12 * HOUR_MS, parts: 60 },
 ];
 
-/** What `?range=…` says; nothing, if it says nothing that is known. */
+/** The range in the query of an address; `undefined`: none or unknown. */
 export function rangeOf(search: string): Range | undefined {
   const said = new URLSearchParams(search).get("range");
   return RANGES.find(({ span }) => span === said);
 }
 
 /**
- * The range that shows something: an hour for whoever has just begun, else the shortest from a day on with a turn in it. A day, if
+ * The default range with data: an hour for a new server, else the shortest range from a day on with a turn in it. A day, if
  * there is no turn at all.
  */
 export async function rangeWithData(client: Throughline, now: number, signal: AbortSignal): Promise<Range> {
@@ -51,7 +51,7 @@ export async function rangeWithData(client: Throughline, now: number, signal: Ab
   return spans.find(({ partMs, parts }) => now - last < partMs * parts) ?? spans.at(-1) ?? DAY;
 }
 
-/** How a threshold of the server is named. */
+/** Name of a threshold of the server. */
 export type ThresholdName =
   | "streaming_tool_detection_rate"
   | "streaming_tool_execution_latency_p50"
@@ -62,7 +62,7 @@ export type ThresholdName =
 
 export type Thresholds = ReadonlyMap<string, ThresholdInfo>;
 
-/** Only admins are told what happens on the whole server; whoever is not sees no thresholds. */
+/** Thresholds of the whole server; only admins get them. */
 export async function thresholdsOf(client: Throughline, signal: AbortSignal): Promise<Thresholds> {
   try {
     const { items } = await client.call("GET /v1/metrics/thresholds", { signal });
@@ -81,7 +81,7 @@ export function addressOfRange({ span }: Range): string {
   return `/stats?range=${span}`;
 }
 
-/** Parts begin at the same times whenever one looks, so that a chart moves on and does not tremble. */
+/** The request for a range. Parts are aligned, so that a chart moves on instead of changing its shape. */
 export function ask(
   client: Throughline,
   { partMs, parts }: Range,
@@ -93,22 +93,22 @@ export function ask(
   return client.call("GET /v1/history/metrics", { query, signal });
 }
 
-/** The calls of a time in the history, so far as a filter lets them through. */
+/** Address of the calls of a range in the history. */
 export function callsOf({ span }: Range, filter: Filter = {}): string {
   return addressOf({ filter: { ...filter, since: span } });
 }
 
-/** The turns of a time in the history, so far as a filter lets them through. */
+/** Address of the turns of a range in the history. */
 export function turnsOf({ span }: Range, filter: TurnFilter = {}): string {
   return turnAddressOf({ filter: { ...filter, since: span } });
 }
 
-/** The calls that failed, in whatever way. */
+/** Address of the failed calls of a range. */
 export function failedOf(range: Range): string {
   return callsOf(range, { status: FAILED.join(",") });
 }
 
-/** `4.2 %`; what nobody has tried yet has no rate. */
+/** A rate, `4.2 %`; a dash if there were no calls. */
 export function percent(rate: number | null | undefined): string {
   if (rate == null) return "–";
   return `${(rate * 100).toFixed(rate > 0 && rate < 0.1 ? 1 : 0)} %`;

@@ -31,7 +31,7 @@ import {
 } from "./model.ts";
 import { useMetricsWords } from "./words.ts";
 
-/** How fast and how well it goes. Each figure leads to the calls that it is of. */
+/** Speed and reliability of the server. Each figure links to its calls. */
 export default function MetricsView() {
   const words = useWords();
   const own = useMetricsWords();
@@ -78,10 +78,10 @@ export default function MetricsView() {
   );
 }
 
-/** So often it is looked again, while somebody looks. */
+/** Interval of refreshes while the page is visible. */
 const AGAIN_MS = 15_000;
 
-/** The metrics of a time, renewed quietly. What was there stays until there is something newer of the same time. */
+/** Metrics of a range, refreshed in the background. Old values of the same range stay until the response. */
 function useMetrics(range: Range | undefined) {
   const client = useClient();
   const asked = useAsked(
@@ -267,16 +267,16 @@ function Known({ metrics, thresholds, range }: KnownProps) {
 
 interface TileProps {
   name: string;
-  /** The calls that it is of. */
+  /** Link to the calls of the figure. */
   href?: string;
   said(value: number): string;
-  /** Each with what it means. */
+  /** Figures with their labels. */
   figures: readonly (readonly [string, number | null | undefined])[];
   metrics?: MetricsInfo;
   series?: readonly Series[];
-  /** Of each series, in its unit. */
+  /** Upper limits of the series, in their unit. */
   limits?: readonly (number | undefined)[];
-  /** What the server watches of it: one that is crossed is an alarm. */
+  /** Thresholds that the server watches; crossing one is an alarm. */
   thresholds?: readonly (ThresholdInfo | undefined)[];
 }
 
@@ -309,7 +309,7 @@ function Tile({ name, href, said, figures, metrics, series, limits, thresholds =
   );
 }
 
-/** The limit, and whether it is crossed on the whole server lately. */
+/** A threshold, and whether the whole server currently crosses it. */
 function Threshold({ row }: { row: ThresholdInfo }) {
   const own = useMetricsWords();
   const amount =
@@ -335,7 +335,7 @@ interface NamedProps {
   leads(name: string): string;
 }
 
-/** Turns by model, or by agent. */
+/** Turns by model or by agent. */
 function Named({ title, head, rows, leads }: NamedProps) {
   const own = useMetricsWords();
   if (rows.length === 0) return null;
@@ -363,7 +363,7 @@ function Named({ title, head, rows, leads }: NamedProps) {
   );
 }
 
-/** Why calls failed. */
+/** Errors of calls by code. */
 function Errors({ metrics: { errors }, range }: { metrics: MetricsInfo; range: Range }) {
   const words = useWords();
   const own = useMetricsWords();
@@ -385,7 +385,7 @@ function Errors({ metrics: { errors }, range }: { metrics: MetricsInfo; range: R
   );
 }
 
-/** The conversations in which most was read and written. */
+/** Conversations with the highest token counts. */
 function Conversations({ metrics: { conversations }, range }: { metrics: MetricsInfo; range: Range }) {
   const own = useMetricsWords();
   if (conversations.length === 0) return null;
@@ -440,7 +440,7 @@ function Tools({ metrics: { tools, tools_left_out }, range }: { metrics: Metrics
   );
 }
 
-/** What the charts show, in words and figures: parts in which nothing was done are left out. */
+/** Data of the charts as a table, without empty parts. */
 function Parts({ metrics }: { metrics: MetricsInfo }) {
   const own = useMetricsWords();
   const parts = metrics.buckets.filter(({ turns, calls }) => turns.total + calls.total > 0);
@@ -516,7 +516,7 @@ function spread({ duration_ms: { p50, p95 } }: Pick<ToolMetrics, "duration_ms">)
   return [said(p50), said(p95)];
 }
 
-/** The time of day; of what is longer than a day, the day as well. */
+/** Time of day; with the date for ranges longer than a day. */
 function moment(at: number, { from, until }: MetricsInfo): string {
   const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;
   const isLong = until - from > 86_400_000;

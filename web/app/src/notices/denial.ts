@@ -1,15 +1,15 @@
-// A denial that was given on a notification. Framework-free.
+// A denial from a notification's button. Framework-free.
 
 import type { Throughline } from "@throughline/client";
 
-/** Which question is meant. The answer holds only for the arguments that were asked about. */
+/** The denied approval. The denial is valid only for the arguments of the approval. */
 export interface Denial {
   turnId: string;
   approvalId: string;
   argumentsHash?: string;
 }
 
-/** A message of the service worker, if it is one. */
+/** The denial in a message of the service worker, if it is one. */
 export function denialIn(value: unknown): Denial | undefined {
   if (typeof value !== "object" || value === null) return undefined;
   const { turnId, approvalId, argumentsHash } = value as Partial<Record<keyof Denial, unknown>>;
@@ -17,7 +17,7 @@ export function denialIn(value: unknown): Denial | undefined {
   return { turnId, approvalId, ...(typeof argumentsHash === "string" ? { argumentsHash } : {}) };
 }
 
-/** Denies; throws what the server refuses. */
+/** Sends the denial; throws what the server refuses. */
 export async function deny(
   client: Throughline,
   { turnId, approvalId, argumentsHash }: Denial,

@@ -1,4 +1,4 @@
-// Tells of turns that end or ask while nobody looks at the page. Framework-free.
+// Notifies of ended turns and open approvals while the page is hidden. Framework-free.
 
 import type { CallBlock, Message, Throughline, TurnListener } from "@throughline/client";
 import { askedTool } from "../chat/card/look.ts";
@@ -6,12 +6,12 @@ import type { Words } from "../i18n/words.ts";
 import type { Notice, Notifier } from "./show.ts";
 import { linesOf } from "./text.ts";
 
-/** So often turns that are no longer on the screen are looked at. */
+/** Interval at which turns of other conversations are checked. */
 const LOOK_MS = 10_000;
-/** Answers that are begun are told of by their beginning. */
+/** Length of the beginning of an answer in a notification. */
 const ANSWER_CHARS_MAX = 500;
 
-/** A turn, and where it is shown. */
+/** A turn and its conversation. */
 export interface Followed {
   turnId: string;
   conversationId: string | undefined;
@@ -21,21 +21,21 @@ export interface Followed {
 export interface NoticesOptions {
   notifier: Notifier;
   words(): Words;
-  /** Whether the user wants notifications in this browser. */
+  /** The user wants notifications in this browser. */
   isWanted(): boolean;
   isHidden(): boolean;
-  /** Whether whoever began these turns is still signed in. */
+  /** The user who began these turns is still signed in. */
   isSignedIn(): boolean;
-  /** So much has happened that nobody has seen. */
+  /** Called with the number of unseen notifications. */
   onUnseen(count: number): void;
 }
 
 export class Notices {
   readonly #client: Throughline;
   readonly #options: NoticesOptions;
-  /** Turns of conversations that were left, which go on by themselves. */
+  /** Turns of conversations that were left, which continue. */
   readonly #left = new Map<string, Followed>();
-  /** Notifications that are shown, as far as this page knows. */
+  /** Tags of notifications that are shown, as far as this page knows. */
   readonly #shown = new Set<string>();
   #unseen = 0;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -45,7 +45,7 @@ export class Notices {
     this.#options = options;
   }
 
-  /** Listens to a turn as it comes. */
+  /** Listener for a running turn. */
   of(turn: Followed): TurnListener {
     this.#left.delete(turn.turnId);
     const asked = new Set<string>();
@@ -63,7 +63,6 @@ export class Notices {
     };
   }
 
-  /** A turn has ended. */
   ended({ turnId, conversationId, title }: Followed, message: Message): void {
     const words = this.#options.words();
     const told = {
@@ -73,7 +72,7 @@ export class Notices {
       limit: words.noticeEnded,
       interrupted: words.noticeEnded,
     } as Readonly<Record<string, string>>;
-    // Whoever has stopped it knows.
+    // Stopping is done by the user, who knows.
     const name = told[message.status ?? ""];
     if (name === undefined) return;
     this.#tell({
@@ -84,13 +83,13 @@ export class Notices {
     });
   }
 
-  /** The conversation of a turn that runs is no longer on the screen. */
+  /** The conversation of a running turn was left. */
   left(turn: Followed): void {
     this.#left.set(turn.turnId, turn);
     this.#timer ??= setTimeout(this.#look, LOOK_MS);
   }
 
-  /** Somebody looks at the page. */
+  /** The page became visible. */
   readonly seen = (): void => {
     if (this.#unseen > 0) this.#options.onUnseen(0);
     this.#unseen = 0;
@@ -112,7 +111,7 @@ export class Notices {
       title: words.noticeAsks,
       body: linesOf(title, askedTool(call, words), call.input_summary),
       url: `${urlOf(conversationId)}#question`,
-      // What a tool asks is answered with more than a word.
+      // An elicitation cannot be answered by a button.
       ...(approval.kind === "elicitation" ? {} : { denial: { denial, label: words.deny } }),
     });
   }
@@ -123,7 +122,7 @@ export class Notices {
     this.#options.onUnseen(this.#unseen);
     if (!this.#options.isWanted()) return;
     this.#shown.add(notice.tag);
-    // A system that shows none still has the tab's title.
+    // If the system shows no notifications, the title of the tab remains.
     void this.#options.notifier.show(notice).catch(() => undefined);
   }
 
@@ -134,7 +133,7 @@ export class Notices {
 
   readonly #look = (): void => {
     this.#timer = undefined;
-    // Nothing is asked with a key that is good no longer.
+    // No requests with an expired key.
     if (!this.#options.isSignedIn()) return this.#left.clear();
     void this.#lookAtLeft()
       .catch(() => undefined)
@@ -171,7 +170,7 @@ export class Notices {
     }
   }
 
-  /** Questions of turns that were left, which are told of once. */
+  /** Known approvals of turns that were left, to notify once. */
   readonly #known = new Set<string>();
 }
 
@@ -183,7 +182,7 @@ function urlOf(conversationId: string | undefined): string {
   return conversationId === undefined ? "/" : `/c/${encodeURIComponent(conversationId)}`;
 }
 
-/** How an answer begins. */
+/** Beginning of an answer. */
 function textOf({ blocks }: Message): string {
   let text = "";
   for (const block of blocks) {

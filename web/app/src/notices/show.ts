@@ -1,29 +1,29 @@
-// Notifications of this browser. The service worker shows them, since only it hears of a button on one; without it the page shows
-// them, without a button. Framework-free.
+// Notifications of this browser. The service worker shows them, because only it receives clicks on their buttons; without it the page
+// shows them without buttons. Framework-free.
 
 import type { Denial } from "./denial.ts";
 
 export interface Notice {
-  /** Another one with the same tag takes its place. */
+  /** A new notification with the same tag replaces this one. */
   tag: string;
   title: string;
   body: string;
-  /** Where a click leads. */
+  /** Address that a click opens. */
   url: string;
-  /** A question that can be denied there, and what the button is called. */
+  /** Approval that a button denies, with the label of the button. */
   denial?: { denial: Denial; label: string };
 }
 
-/** Notifications as one browser has them. */
+/** Notifications of one browser. */
 export interface Notifier {
   show(notice: Notice): Promise<void>;
-  /** Takes one back, if it is still there. */
+  /** Closes a notification, if it is still shown. */
   close(tag: string): Promise<void>;
 }
 
 const ICON = "/icon-192.png";
 
-/** Whether this browser can show any, and may. */
+/** Whether the browser supports and permits notifications. */
 export type Permission = "unsupported" | "default" | "granted" | "denied";
 
 export function permission(): Permission {
@@ -32,7 +32,7 @@ export function permission(): Permission {
     : Notification.permission;
 }
 
-/** Asks whoever sits there; only after a click does a browser let a page do so. */
+/** Requests permission; browsers allow that only after a click. */
 export async function askPermission(): Promise<Permission> {
   return permission() === "default" ? await Notification.requestPermission() : permission();
 }
@@ -42,10 +42,10 @@ async function registration(): Promise<ServiceWorkerRegistration | undefined> {
   return found?.active ? found : undefined;
 }
 
-/** `open`: goes to the address of one that was clicked, where the page has shown it itself. */
+/** `open`: navigates to the address of a clicked notification, if the page has shown it itself. */
 export function notifierOf(open: (url: string) => void): Notifier {
   const shown = new Map<string, Notification>();
-  /** One at a time: Chromium 148 loses a notification that is shown while somebody asks which there are. */
+  /** One at a time: Chromium 148 loses a notification that is shown during `getNotifications`. */
   let last: Promise<void> = Promise.resolve();
   const inTurn = (work: () => Promise<void>): Promise<void> => {
     last = last.then(work, work);
@@ -59,7 +59,7 @@ export function notifierOf(open: (url: string) => void): Notifier {
       if (worker !== undefined) {
         const actions = denial === undefined ? [] : [{ action: "deny", title: denial.label }];
         const data = { url, denial: denial?.denial };
-        // The types of the DOM lack the buttons, which only a worker's notifications have.
+        // The DOM types lack buttons, which only notifications of a worker have.
         await worker.showNotification(title, { ...options, data, actions } as NotificationOptions);
         return;
       }

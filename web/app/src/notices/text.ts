@@ -1,14 +1,14 @@
-// What a notification says. A system shows it outside of the page, so nothing in it may be invisible or turn what stands around it.
+// Text of notifications. Systems show them outside of the page, so nothing in them may be invisible or reverse the text around it.
 // Framework-free.
 
 import { exact } from "@throughline/visible";
 
-/** A line of a notification is no longer, in characters; systems cut it at about as many. */
+/** Maximum length of a line, in characters; systems cut at about the same length. */
 const LINE_CHARS_MAX = 120;
-/** So much of a text is looked at for a line. */
+/** Characters that are read for a line. */
 const READ_CHARS_MAX = 4 * LINE_CHARS_MAX;
 
-/** A text of anybody as one line in which everything is seen. */
+/** An untrusted text as one line without invisible characters. */
 export function lineOf(text: string): string {
   const line = exact(
     text
@@ -20,7 +20,7 @@ export function lineOf(text: string): string {
   return characters.length <= LINE_CHARS_MAX ? line : `${characters.slice(0, LINE_CHARS_MAX - 1).join("")}…`;
 }
 
-/** Lines below each other: each decides its own direction, so a letter from the right turns no other line. */
+/** Joins lines, each with its own direction, so that right-to-left text affects no other line. */
 export function linesOf(...texts: readonly (string | undefined)[]): string {
   return texts
     .map((text) => lineOf(text ?? ""))

@@ -1,22 +1,22 @@
-// The service worker of this page: registered when the page stands, and heard. Framework-free.
+// Registers the service worker of this page, and handles its messages. Framework-free.
 
 import type { Throughline } from "@throughline/client";
 import { denialIn, deny } from "./denial.ts";
 
-/** Registers it, if this is a page that was built and not one under development. */
+/** Registers the service worker, except during development. */
 export function registerWorker(): void {
   if (!import.meta.env.PROD) return;
-  // Without it the page is the same, but for what it does without a server.
+  // Without it the page works, but not offline.
   void navigator.serviceWorker?.register("/sw.js", { scope: "/" })?.catch(() => undefined);
 }
 
-/** Does what was clicked on a notification. Gives the function that ends that. */
+/** Handles clicks on notifications. Returns a function that ends that. */
 export function hearWorker(client: Throughline, open: (url: string) => void): () => void {
   const worker = navigator.serviceWorker;
   if (worker === undefined) return () => undefined;
   const heard = ({ data, ports }: MessageEvent): void => {
     if (typeof data !== "object" || data === null) return;
-    // Only an address of this page: a path, and not of another host.
+    // Only a path of this page, never another host.
     if (data.kind === "open" && typeof data.url === "string" && /^\/(?!\/)/.test(data.url)) open(data.url);
     const denial = data.kind === "deny" ? denialIn(data.denial) : undefined;
     if (denial === undefined) return;

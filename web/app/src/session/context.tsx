@@ -4,7 +4,7 @@ import { useWords } from "../i18n/use.ts";
 import { later } from "../ui/later.tsx";
 import type { Session } from "./session.ts";
 
-// Most who come are signed in.
+// Loaded on demand: most users are signed in.
 const SignIn = later(() => import("./sign-in.tsx"), "view");
 
 const Client = createContext<Throughline | undefined>(undefined);
@@ -12,19 +12,19 @@ const Own = createContext<Session | undefined>(undefined);
 
 export const ClientProvider = Client.Provider;
 
-/** The server, for whoever is signed in. */
+/** The client of the signed-in user. */
 export function useClient(): Throughline {
   const client = useContext(Client);
   if (client === undefined) throw new Error("nobody is signed in here");
   return client;
 }
 
-/** Who this browser is, for what ends that. */
+/** The session, to sign out. */
 export function useSession(): Session | undefined {
   return useContext(Own);
 }
 
-/** Shows the page to whoever is signed in, and to others how to become so. */
+/** Shows the page to signed-in users, and the sign-in form to others. */
 export function SignedIn({ session, children }: { session: Session; children: ReactNode }) {
   const words = useWords();
   const state = useSyncExternalStore(session.subscribe, session.get);

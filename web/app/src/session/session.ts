@@ -1,7 +1,7 @@
-// Who this browser is to the server. Framework-free.
+// Sign-in state of this browser. Framework-free.
 //
-// `throughline serve` prints a link with `#sign-in=…`: good once, for a key of this browser's own. What stands behind `#` is never
-// sent to a server, and it goes from the address at once.
+// `throughline serve` prints a link with `#sign-in=…`, which is exchanged once for a key of this browser. The hash is never sent to a
+// server, and is removed from the address at once.
 
 import { ApiError, Throughline } from "@throughline/client";
 import { DRAFTS_KEY } from "../chat/composer/drafts.ts";
@@ -11,9 +11,9 @@ export const KEY = "throughline.key";
 export type SessionState =
   | { phase: "entering" }
   | { phase: "in"; client: Throughline }
-  /** Nobody: a key is needed. `refused`: what was shown is no good (any more). */
+  /** Signed out: a key is needed. `refused`: the link or key was not (or is no longer) valid. */
   | { phase: "out"; refused?: "link" | "key" }
-  /** The server cannot be reached; it is tried again. */
+  /** The server cannot be reached; it is retried. */
   | { phase: "unreachable" };
 
 const RETRY_MS = 2_000;
@@ -28,14 +28,14 @@ export class Session {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Comes in with what there is: a kept key, or a link. */
+  /** Signs in with a stored key or a link. */
   async enter(link = takeLink()): Promise<void> {
     this.#set({ phase: "entering" });
     try {
       const kept = read();
       if (kept !== undefined && (await isGood(kept))) return this.#in(kept);
-      // A server without keys takes whoever comes without one, and one behind a proxy whom that has signed in; with a link
-      // nobody need find that out.
+      // A server without keys accepts everybody, and one behind a proxy those whom the proxy has signed in; with a link no check is
+      // needed.
       if (link === undefined && (await isGood(undefined))) return this.#in(undefined);
       if (link === undefined)
         return this.#set({ phase: "out", ...(kept === undefined ? {} : { refused: "key" }) });
@@ -53,14 +53,14 @@ export class Session {
     }
   }
 
-  /** Comes in with a key that somebody has typed. */
+  /** Signs in with a typed key. */
   async use(key: string): Promise<void> {
     if (!(await isGood(key))) return this.#set({ phase: "out", refused: "key" });
     keep(key);
     this.#in(key);
   }
 
-  /** Name of the provider at which people sign in, and where the way to it begins; undefined if there is none. */
+  /** Name and sign-in address of the identity provider; undefined if there is none. */
   async provider(): Promise<{ name: string; url: string } | undefined> {
     try {
       const { provider } = await new Throughline({ baseUrl: "" }).call("GET /v1/sign-in");
@@ -68,12 +68,12 @@ export class Session {
       const here = encodeURIComponent(location.pathname + location.search);
       return { name: provider.name, url: `${provider.url}?return_to=${here}` };
     } catch {
-      // A key is good all the same.
+      // Keys still work.
       return undefined;
     }
   }
 
-  /** The key is no longer good. */
+  /** The key is no longer valid. */
   leave(): void {
     if (this.#state.phase !== "in") return;
     forget();
@@ -81,8 +81,8 @@ export class Session {
   }
 
   /**
-   * Leaves this browser without a key, and makes the key worthless if it was this browser's own. Gives the address at which a
-   * provider ends its session, if there is one.
+   * Removes the key from this browser, and revokes it if it was this browser's own. Returns the address at which a provider ends its
+   * session, if there is one.
    */
   async signOut(): Promise<string | undefined> {
     if (this.#state.phase !== "in") return undefined;
@@ -93,7 +93,7 @@ export class Session {
   }
 
   #in(key: string | undefined): void {
-    // A key that is revoked or too old is noticed wherever it is refused first.
+    // A revoked or expired key is noticed when it is next refused.
     const guarded: typeof fetch = async (input, init) => {
       const response = await fetch(input, init);
       if (response.status === 401) this.leave();
@@ -111,12 +111,12 @@ export class Session {
 
 type Link = { ticket: string; key?: undefined } | { key: string };
 
-/** Whether this browser's key is the one with this id, the part of it that is no secret. */
+/** True for the id of this browser's key; the id is the public part of a key. */
 export function isOwnKey(id: string): boolean {
   return read()?.includes(id) ?? false;
 }
 
-/** What stands behind `#` of the address, which is clean afterwards. */
+/** Takes the sign-in link from the hash, and removes it from the address. */
 export function takeLink(): Link | undefined {
   const [, name, value] = /^#(sign-in|token)=(.+)$/.exec(location.hash) ?? [];
   if (name === undefined || value === undefined) return undefined;
@@ -124,7 +124,7 @@ export function takeLink(): Link | undefined {
   return name === "token" ? { key: value } : { ticket: value };
 }
 
-/** Whether the server takes it: a server without keys takes any, and one behind a proxy that of whom the proxy names. */
+/** True if the server accepts the key; servers without keys accept any, and servers behind a proxy the proxy's user. */
 async function isGood(key: string | undefined): Promise<boolean> {
   try {
     await new Throughline({ baseUrl: "", key }).call("GET /v1/models");
@@ -147,16 +147,16 @@ function keep(key: string): void {
   try {
     localStorage.setItem(KEY, key);
   } catch {
-    // It is good for as long as the page is open.
+    // Without storage, the key is kept while the page is open.
   }
 }
 
 function forget(): void {
   try {
     localStorage.removeItem(KEY);
-    // What was typed and not sent is nobody else's to read.
+    // Drafts must not be readable for the next user.
     localStorage.removeItem(DRAFTS_KEY);
   } catch {
-    // There was nothing to forget.
+    // Storage is not available.
   }
 }

@@ -2,7 +2,7 @@ import { type FormEvent, Fragment, useEffect, useState } from "react";
 import type { Session } from "./session.ts";
 import { useSignInWords } from "./words.ts";
 
-/** Where a browser without a key comes first. */
+/** Sign-in page of a browser without a key. */
 export default function SignIn({
   session,
   refused,
@@ -64,7 +64,7 @@ export default function SignIn({
   );
 }
 
-/** A sentence in which what stands in back-ticks is to be typed. */
+/** A sentence with commands in back-ticks. */
 function Commands({ text }: { text: string }) {
   return text
     .split("`")

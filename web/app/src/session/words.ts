@@ -1,4 +1,4 @@
-// The words of signing in, fetched with the form.
+// Texts of the sign-in page, loaded with it.
 
 import { lazyWords } from "../i18n/use.ts";
 

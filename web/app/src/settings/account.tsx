@@ -8,7 +8,7 @@ import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { useSettingsWords } from "./words.ts";
 
-/** Who one is to this server, and the way out. */
+/** The signed-in user, and the button to sign out. */
 export function Account({ me: { value: me, error, again } }: { me: Answered<MeInfo> & { again(): void } }) {
   const words = useWords();
   const own = useSettingsWords();

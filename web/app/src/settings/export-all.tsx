@@ -7,7 +7,7 @@ import { Panel } from "../ui/panel.tsx";
 import { EXPORTED_CONVERSATIONS_MAX, exportAll } from "./model/export-all.ts";
 import { useSettingsWords } from "./words.ts";
 
-/** Everything that one has said here, taken elsewhere. */
+/** Export of all conversations. */
 export function ExportAll() {
   const own = useSettingsWords();
   const client = useClient();

@@ -13,16 +13,16 @@ const SCOPES: readonly ScopeName[] = ["chat", "tools", "agents", "admin"];
 const DAY_MS = 86_400_000;
 
 interface KeyFormProps {
-  /** Whose key it is. */
+  /** Owner of the key. */
   user: string;
   isAdmin: boolean;
-  /** The key whose limits and models are changed; absent: a new one. */
+  /** The key whose limits and models are edited; absent: a new one. */
   changed?: KeyInfo;
   saved(key: KeyInfo): void;
   close(): void;
 }
 
-/** Makes a key, which is shown once, or changes what a key may use. */
+/** Form that creates a key, which is shown once, or edits the limits of a key. */
 export function KeyForm({ user, isAdmin, changed, saved, close }: KeyFormProps) {
   const words = usePeopleWords();
   const own = useSettingsWords();

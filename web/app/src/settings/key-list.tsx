@@ -11,7 +11,7 @@ import { usePeopleWords } from "./people-words.ts";
 import { Confirmed, moment, Row, useRows } from "./rows.tsx";
 import { useSettingsWords } from "./words.ts";
 
-/** The keys of a person: made, changed and revoked by an admin. `isAdmin`: whether they may have the scope `admin`. */
+/** The keys of a user, managed by an admin. `isAdmin`: keys may have the scope `admin`. */
 export default function KeyList({ user, isAdmin }: { user: string; isAdmin: boolean }) {
   const words = useWords();
   const own = useSettingsWords();
@@ -27,7 +27,7 @@ export default function KeyList({ user, isAdmin }: { user: string; isAdmin: bool
   );
   const { rows, error, again, without, put, more } = useRows<KeyInfo>(page);
   const [failure, setFailure] = useState<unknown>();
-  /** Id of the key that is changed; empty: a new one. */
+  /** Id of the edited key; empty: a new one. */
   const [edited, setEdited] = useState<string>();
   const revoke = async (id: string): Promise<void> => {
     try {

@@ -5,7 +5,7 @@ import { useSettingsWords } from "./words.ts";
 
 const KeyList = later(() => import("./key-list.tsx"));
 
-/** Keys of the person, which are the browsers and programs that may come in as them. */
+/** The user's own keys, for browsers and programs. */
 export function Keys({ me }: { me: MeInfo | undefined }) {
   const own = useSettingsWords();
   if (me === undefined) return null;

@@ -3,7 +3,7 @@ import { useId } from "react";
 import { LIMITS, numberIn, type TypedLimits } from "./model/limits.ts";
 import { type PeopleWords, usePeopleWords } from "./people-words.ts";
 
-/** The four limits of a person or a key. */
+/** Fields for the four limits of a user or a key. */
 export function LimitFields({ typed, change }: { typed: TypedLimits; change(typed: TypedLimits): void }) {
   const words = usePeopleWords();
   const id = useId();
@@ -38,7 +38,7 @@ export function LimitFields({ typed, change }: { typed: TypedLimits; change(type
   );
 }
 
-/** `50 turns a day, 5,000,000 tokens a month`; nothing where there is no limit. */
+/** Limits as text, `50 turns a day, 5,000,000 tokens a month`; empty without limits. */
 export function limitsText(limits: UsageLimitsBody, words: PeopleWords): string | undefined {
   const texts = LIMITS.flatMap((limit) => {
     const value = limits[limit];

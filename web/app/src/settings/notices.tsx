@@ -4,7 +4,7 @@ import { noticesWanted } from "../preferences.ts";
 import { Panel } from "../ui/panel.tsx";
 import { useSettingsWords } from "./words.ts";
 
-/** Whether this browser tells of turns that end or ask. */
+/** Setting for notifications in this browser. */
 export function NoticesPanel() {
   const own = useSettingsWords();
   const wanted = useSyncExternalStore(noticesWanted.subscribe, noticesWanted.get);

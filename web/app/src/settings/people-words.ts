@@ -1,4 +1,4 @@
-// The words of people and their keys, fetched with the panel that shows them.
+// Texts of users and their keys, loaded with their panel.
 
 import { count, grouped } from "../i18n/en.ts";
 import { lazyWords } from "../i18n/use.ts";

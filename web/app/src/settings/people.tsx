@@ -10,7 +10,7 @@ import { usePeopleWords } from "./people-words.ts";
 import { Person } from "./person.tsx";
 import { Row, useRows } from "./rows.tsx";
 
-/** Everybody who may use the server, for whoever administers it. */
+/** All users of the server, for admins. */
 export default function People({ me }: { me: MeInfo }) {
   const words = usePeopleWords();
   const common = useWords();

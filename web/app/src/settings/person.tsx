@@ -8,7 +8,7 @@ import { LimitFields } from "./limits.tsx";
 import { limitsIn, typedLimits } from "./model/limits.ts";
 import { usePeopleWords } from "./people-words.ts";
 
-/** Who set the server up: always an admin, and never removed. */
+/** The user who set the server up: always an admin, and never removed. */
 const FIRST = "local";
 
 interface PersonProps {
@@ -18,7 +18,7 @@ interface PersonProps {
   removed(removed: RemovedUser): void;
 }
 
-/** Rights, limits and keys of one person, and the way to remove them. */
+/** Rights, limits and keys of one user, with removal. */
 export function Person({ person, isSelf, changed, removed }: PersonProps) {
   const words = usePeopleWords();
   const client = useClient();
@@ -124,7 +124,7 @@ function Limits({ person, save }: { person: UserInfo; save(limits: UserInfo["lim
   );
 }
 
-/** Asks what becomes of the data, and says what is deleted. */
+/** Confirms the removal of a user, with the choice to delete the data. */
 function Removal({
   name,
   isRemoved,

@@ -11,7 +11,7 @@ import { useSettingsWords } from "./words.ts";
 
 const PAGE_ROWS = 200;
 
-/** Answers that hold for calls to come; each can be taken back. */
+/** Remembered decisions, each of which can be revoked. */
 export function Remembered() {
   const words = useWords();
   const own = useSettingsWords();

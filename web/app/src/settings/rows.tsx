@@ -12,7 +12,7 @@ type Page<T> = (
   signal: AbortSignal,
 ) => Promise<{ items: T[]; next?: string | null }>;
 
-/** A list page by page. `page` must be stable. */
+/** Loads a list page by page. `page` must be stable. */
 export function useRows<T>(page: Page<T>) {
   const [rows, setRows] = useState<Rows<T>>();
   const [error, setError] = useState<unknown>();
@@ -40,7 +40,7 @@ export function useRows<T>(page: Page<T>) {
   const again = useCallback(() => setAsking(new AbortController()), []);
   const without = (isGone: (row: T) => boolean): void =>
     setRows((before) => before && { ...before, items: before.items.filter((row) => !isGone(row)) });
-  /** In the place of the one that is the same, or before all others. */
+  /** Replaces the matching row, or inserts the row at the top. */
   const put = (row: T, isSame: (row: T) => boolean): void =>
     setRows(
       (before) =>
@@ -54,7 +54,7 @@ export function useRows<T>(page: Page<T>) {
   return { rows, error, again, without, put, more: () => void load(rows?.next, asking.signal) };
 }
 
-/** A row with what can be done to it; `below`: what that opens. */
+/** A row with its actions; `below`: content that an action opens. */
 export function Row({ children, side, below }: { children: ReactNode; side: ReactNode; below?: ReactNode }) {
   return (
     <li className="flex flex-wrap items-start gap-x-3 gap-y-2 border-t border-line px-3.5 py-2.5 first:border-t-0">
@@ -65,7 +65,7 @@ export function Row({ children, side, below }: { children: ReactNode; side: Reac
   );
 }
 
-/** A button that asks once more before it does what cannot be undone. */
+/** A button that asks for confirmation first. */
 export function Confirmed({
   label,
   name,
@@ -99,7 +99,7 @@ export function Confirmed({
   );
 }
 
-/** `24 Nov 2026, 03:12`. */
+/** Date and time, `24 Nov 2026, 03:12`. */
 export function moment(at: number): string {
   return new Intl.DateTimeFormat(language.get(), { dateStyle: "medium", timeStyle: "short" }).format(at);
 }

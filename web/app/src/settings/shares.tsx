@@ -5,7 +5,7 @@ import { useSharedWords } from "../shared/words.ts";
 import { Panel } from "../ui/panel.tsx";
 import { useRows } from "./rows.tsx";
 
-/** Links to conversations that others may have. */
+/** Links to shared conversations. */
 export default function Shares() {
   const own = useSharedWords();
   const client = useClient();

@@ -15,7 +15,7 @@ import { useSettingsWords } from "./words.ts";
 const People = later(() => import("./people.tsx"));
 const Shares = later(() => import("./shares.tsx"));
 
-/** Who one is to this server, what it remembers, and how the page looks. */
+/** Settings: account, remembered decisions, appearance. */
 export default function SettingsView() {
   const words = useWords();
   const own = useSettingsWords();
@@ -52,7 +52,7 @@ function About() {
   const words = useWords();
   const own = useSettingsWords();
   const ask = useCallback(async (signal: AbortSignal) => {
-    // The description of the API says of which release it is.
+    // The release is part of the API description.
     const response = await fetch("/v1/openapi.json", { signal });
     const { info }: { info?: { version?: string; license?: { name?: string } } } = await response.json();
     return info;

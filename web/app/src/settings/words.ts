@@ -1,4 +1,4 @@
-// The words of this view, fetched with it.
+// Texts of this view, loaded with it.
 
 import { lazyWords } from "../i18n/use.ts";
 

@@ -1,8 +1,8 @@
-// A conversation as one HTML file that needs nothing else: no script, no other file, no network.
+// A conversation as one self-contained HTML file: no script, no other file, no network.
 //
-// It is drawn by the components of the page in an element that is in no document, until everything that comes later (code in
-// colours, formulas, pictures) is there, and then written down. `react-dom/server` would draw none of these, since they come
-// with effects.
+// The page's components render it into a detached element until everything that loads later (highlighted code, formulas, pictures) is
+// there, and then it is serialized. `react-dom/server` would render none of these, since they
+// come with effects.
 
 import type { BranchMessage, ConversationInfo, Throughline, WaterfallInfo } from "@throughline/client";
 import { createRoot } from "react-dom/client";
@@ -16,14 +16,14 @@ import { styleSheet } from "./model/styles.ts";
 import { ReadOnlyThread, ReadOnlyTurn } from "./read-only.tsx";
 import { type SharedWords, useSharedWords } from "./words.ts";
 
-/** The last so many messages are in a file. */
+/** Maximum number of exported messages, the last ones. */
 export const EXPORTED_MESSAGES_MAX = 1_000;
 const PART = 200;
-/** It is complete when nothing has changed for so long. */
+/** The document is complete after this time without a change. */
 const QUIET_MS = 500;
-/** What has not come by then is left out. */
+/** Content that takes longer is left out. */
 const DRAWING_MS_MAX = 30_000;
-/** Nothing may load or run in the file, whatever is in it. */
+/** Content security policy of the file: nothing in it may load or run. */
 const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; media-src data:; font-src data:; base-uri 'none'; form-action 'none'";
 
@@ -32,7 +32,7 @@ interface Turn {
   waterfall: WaterfallInfo | undefined;
 }
 
-/** The file. */
+/** The HTML file of a conversation. */
 export async function documentOf(
   client: Throughline,
   conversation: Pick<ConversationInfo, "id" | "title">,
@@ -67,7 +67,7 @@ async function turnsOf(client: Throughline, id: string): Promise<{ turns: Turn[]
   const turns: Turn[] = [];
   for (const { turn_id, message } of messages) {
     const path = { turn_id };
-    // A turn without events has none, and is shown without it.
+    // A turn without events is shown without its timeline.
     const waterfall = await client.call("GET /v1/turns/{turn_id}/waterfall", { path }).catch(() => undefined);
     turns.push({ message, waterfall });
   }
@@ -98,7 +98,7 @@ function Exported({ title, turns, isCut }: { title: string; turns: readonly Turn
   );
 }
 
-/** Where the time of the turn went. */
+/** Time of the turn by kind. */
 function Timeline({
   own,
   waterfall,
@@ -120,7 +120,7 @@ function Timeline({
   );
 }
 
-/** Waits until nothing in it changes any more. */
+/** Waits until the element stops changing. */
 async function settled(element: Element): Promise<void> {
   await new Promise<void>((resolve) => {
     const done = (): void => {
@@ -139,15 +139,15 @@ async function settled(element: Element): Promise<void> {
   });
 }
 
-/** What does nothing without a script, and says nothing either. */
+/** Elements without a use or a text if there is no script. */
 const DEAD = "input, select, textarea, script, .segments, [role=tablist]";
 
-/** A copy in which nothing is elsewhere. */
+/** A copy with all resources embedded. */
 async function standalone(element: Element): Promise<Element> {
   const copy = element.cloneNode(true) as Element;
   for (const dead of copy.querySelectorAll(DEAD)) dead.remove();
   for (const button of copy.querySelectorAll("button")) {
-    // One that folds a value has the value's name on it; one with a picture alone has nothing to say.
+    // A button that folds a value has the value's name; one with an icon only has no text to keep.
     const said = document.createElement("span");
     said.append(...button.childNodes);
     if (said.textContent?.trim()) button.replaceWith(said);
@@ -158,7 +158,7 @@ async function standalone(element: Element): Promise<Element> {
       one.setAttribute(attribute, await dataUrl(one.getAttribute(attribute) ?? ""));
     }
   }
-  // Ways through the page lead nowhere from a file.
+  // Links within the page lead nowhere from a file.
   for (const link of copy.querySelectorAll('a[href^="/"]')) link.removeAttribute("href");
   return copy;
 }
@@ -173,7 +173,7 @@ async function dataUrl(url: string): Promise<string> {
   });
 }
 
-/** The whole document. It is put together of nodes: nothing in it is read as markup. */
+/** The HTML source. It is built from nodes: no text in it is parsed as markup. */
 function written(title: string, body: Element): string {
   const whole = document.implementation.createHTMLDocument(title || "Throughline");
   whole.documentElement.lang = language.get();
@@ -189,7 +189,7 @@ function written(title: string, body: Element): string {
     meta({ name: "generator", content: "Throughline" }),
   );
   whole.body.append(...body.childNodes);
-  // The styles come last and as text: as an element this page's own policy would refuse them. Nothing in front of them ends the head.
+  // Styles are added last and as text: this page's own policy would refuse a style element. Nothing before them ends the head.
   const style = `<style>${styleSheet(document).replaceAll("</", "<\\/")}</style>`;
   const [head = "", ...rest] = whole.documentElement.outerHTML.split("</head>");
   return `<!doctype html>\n${head}${style}</head>${rest.join("</head>")}\n`;

@@ -9,13 +9,13 @@ import { useSharedWords } from "./words.ts";
 
 interface ShareLinksProps {
   links: ReturnType<typeof useRows<ShareInfo>>;
-  /** Where there is none. */
+  /** Text of the empty list. */
   none: string;
-  /** All of them are to one conversation, which need not be named. */
+  /** All links are to one conversation, which need not be named. */
   isOfOne?: boolean;
 }
 
-/** Links that were made, each with what makes it worthless. */
+/** Shared links, each with a button to revoke it. */
 export function ShareLinks({ links, none, isOfOne = false }: ShareLinksProps) {
   const words = useWords();
   const own = useSharedWords();

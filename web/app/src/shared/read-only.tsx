@@ -18,7 +18,7 @@ import { useClient } from "../session/context.tsx";
 import { MediaView } from "../ui/media.tsx";
 import { useSharedWords } from "./words.ts";
 
-/** Messages that are read and not answered: no call is run again, nothing is asked. Cards fold without a script. */
+/** Messages without actions: no call is run again, no approval is answered. Cards fold without a script. */
 export function ReadOnlyThread({ children }: { children: ReactNode }) {
   const client = useClient();
   const chat = useMemo(() => {
@@ -30,11 +30,11 @@ export function ReadOnlyThread({ children }: { children: ReactNode }) {
 
 interface TurnProps {
   message: Message;
-  /** What stands below the answer. */
+  /** Content below the answer. */
   children?: ReactNode;
 }
 
-/** What the user said and the message that answers it. */
+/** The user's message and the answer, read only. */
 export function ReadOnlyTurn({ message, children }: TurnProps) {
   const words = useWords();
   const entry = useMemo(
@@ -112,7 +112,7 @@ function Content({ block }: { block: Readonly<Block> }) {
   }
 }
 
-/** A call with its arguments and its outcome. */
+/** A call with its arguments and its outcome, read only. */
 function ReadOnlyCard({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   const look = callLook(call);
@@ -134,7 +134,7 @@ function ReadOnlyCard({ call }: { call: Readonly<CallBlock> }) {
           <Arguments call={call} />
           {call.error && <CallError call={call} />}
           {hasOutput && (
-            // What is not in the message cannot be had here, so nothing offers it.
+            // A truncated output cannot be loaded here, so there is no button for it.
             <Output
               text={call.output ?? ""}
               value={call.output_value}

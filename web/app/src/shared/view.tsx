@@ -9,7 +9,7 @@ import { type SharedWords, useSharedWords } from "./words.ts";
 
 const PART = 50;
 
-/** What a link shows, for whoever has it: read only, and without a key. */
+/** A shared conversation: read only, and without a key. */
 export default function SharedView() {
   const own = useSharedWords();
   const [link] = useState(() => linkIn(location.pathname, location.hash));

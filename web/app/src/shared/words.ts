@@ -1,4 +1,4 @@
-// The words of links: how they are made, listed and shown. Fetched with these.
+// Texts of shared links, loaded with them.
 
 import { lazyWords } from "../i18n/use.ts";
 

@@ -1,7 +1,7 @@
 import { Component, type ReactNode } from "react";
 import { useWords } from "../i18n/use.ts";
 
-/** What cannot be drawn leaves the rest of the page alone, and says what helps. A part that cannot be fetched says so itself: `later`. */
+/** Shows errors of rendering in place of the failed part. Parts that cannot be loaded are handled by `later`. */
 export class Boundary extends Component<{ children: ReactNode }, { failure?: unknown }> {
   override state: { failure?: unknown } = {};
 

@@ -1,7 +1,7 @@
 import type { ComponentProps, MouseEvent } from "react";
 import { go } from "./router.ts";
 
-/** A link within the page. Opening it in a new tab works as with any other. */
+/** A link within the page, which also works in a new tab. */
 export function Link({ href, onClick, ...rest }: ComponentProps<"a"> & { href: string }) {
   const follow = (event: MouseEvent<HTMLAnchorElement>): void => {
     onClick?.(event);

@@ -3,7 +3,7 @@ import { Link } from "./link.tsx";
 import { ROUTES } from "./routes.ts";
 import { Settings } from "./settings.tsx";
 
-/** The views, at the left edge; at the foot of a narrow screen. */
+/** Navigation at the left edge, or at the bottom of a narrow screen. */
 export function Rail({ here }: { here: string }) {
   const words = useWords();
   return (

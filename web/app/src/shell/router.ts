@@ -1,7 +1,7 @@
-// Where the page is: the path of the address, and what a view keeps behind its `?` or `#`. Framework-free.
+// Router: the path of the address, its query and its hash. Framework-free.
 
 type Listener = () => void;
-/** Is asked before the page goes elsewhere; `false`: it stays. */
+/** Called before navigation; `false` cancels it. */
 type Guard = (to: string) => boolean;
 
 const listeners = new Set<Listener>();
@@ -15,15 +15,15 @@ function tell(): void {
 }
 
 globalThis.addEventListener?.("popstate", () => {
-  // Going back cannot be refused, but taken back.
+  // Going back cannot be canceled, but reverted.
   if (guard?.(address()) === false) history.pushState(null, "", here);
   else tell();
 });
 
 export const path = (): string => location.pathname;
-/** `?tool=time.now`, or nothing. */
+/** The query with `?`, or an empty string. */
 export const search = (): string => location.search;
-/** As that, for what no server may be sent. */
+/** The hash with `#`, for data that no server may get. */
 export const hash = (): string => location.hash;
 
 export function onPath(listener: Listener): () => void {
@@ -31,7 +31,7 @@ export function onPath(listener: Listener): () => void {
   return () => listeners.delete(listener);
 }
 
-/** While there is something to lose, whoever knows of it is asked first. Gives the function that ends that. */
+/** Registers a guard for unsaved changes. Returns a function that removes it. */
 export function guarded(by: Guard): () => void {
   guard = by;
   return () => {
@@ -39,7 +39,7 @@ export function guarded(by: Guard): () => void {
   };
 }
 
-/** Goes elsewhere in the page. `replace`: going back does not come here again. */
+/** Navigates within the page. `replace`: without a history entry. */
 export function go(to: string, how: "push" | "replace" = "push"): void {
   if (to === address() || guard?.(to) === false) return;
   if (how === "push") history.pushState(null, "", to);

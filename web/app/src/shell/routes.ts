@@ -11,20 +11,20 @@ import type { ComponentType, ReactNode } from "react";
 import type { Words } from "../i18n/words.ts";
 import { later } from "../ui/later.tsx";
 
-/** A view of the page. Each is a file of its own that is fetched when it is first shown. */
+/** A view of the page, loaded when it is first shown. */
 export interface Route {
-  /** Where its link in the rail leads. */
+  /** Path of its link in the rail. */
   path: string;
-  /** Whether it shows this path. */
+  /** Whether the view shows this path. */
   shows(path: string): boolean;
   label(words: Words): string;
   icon: LucideIcon;
   view: ComponentType<{ meanwhile?: ReactNode }>;
-  /** Reached from elsewhere, so without a link in the rail. */
+  /** Without a link in the rail. */
   isAside?: true;
 }
 
-/** In the order of the rail. A view that does not exist has no row here, and so no link. */
+/** Views in the order of the rail. */
 export const ROUTES: readonly Route[] = [
   {
     path: "/",
@@ -55,7 +55,7 @@ export const ROUTES: readonly Route[] = [
     view: later(() => import("../history/view.tsx"), "view"),
   },
   {
-    // `/metrics` is what Prometheus asks for.
+    // `/metrics` is the endpoint of Prometheus.
     path: "/stats",
     shows: (path) => path === "/stats",
     label: (words) => words.metrics,

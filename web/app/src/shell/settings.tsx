@@ -15,7 +15,7 @@ import {
 } from "../preferences.ts";
 import { Link } from "./link.tsx";
 
-/** Theme and language, in a popover of the rail, and the way to everything else. */
+/** Popover of the rail with theme and language, and a link to all settings. */
 export function Settings() {
   const words = useWords();
   const id = useId();
@@ -46,7 +46,7 @@ export function Settings() {
   );
 }
 
-/** What this browser remembers of its user. */
+/** Preferences of this browser. */
 export function Choices() {
   const words = useWords();
   return (

@@ -12,7 +12,7 @@ import { ROUTES } from "./routes.ts";
 
 const Models = later(() => import("../connect/dialog.tsx"), "above");
 
-/** The rail and the view that the address names. */
+/** The rail and the current view. */
 export function Shell() {
   const words = useWords();
   const here = useSyncExternalStore(onPath, path);

@@ -1,4 +1,4 @@
-// What the tab and the icon of an installed page say: what is talked about, and how much waits. Framework-free.
+// Title of the tab and badge of the installed page: the conversation, and the number of open approvals. Framework-free.
 
 class Tab {
   #title = "";
@@ -6,7 +6,7 @@ class Tab {
   #asksText = "";
   #unseen = 0;
 
-  /** `asks`: so many questions are open, and how that is said. */
+  /** `asks`: number of open approvals, and its text. */
   show(title: string, asks: number, asksText: string): void {
     this.#title = title;
     this.#asks = asks;
@@ -14,7 +14,7 @@ class Tab {
     this.#draw();
   }
 
-  /** So much has happened while nobody looked. */
+  /** Number of notifications since the page was last visible. */
   setUnseen(unseen: number): void {
     this.#unseen = unseen;
     if (this.#title === "") this.#title = document.title;
@@ -32,7 +32,7 @@ export const tab = new Tab();
 
 let shown = 0;
 
-/** On the icon of a page that is installed; other browsers have none. */
+/** Badge of an installed page; other browsers have none. */
 function setBadge(count: number): void {
   if (count === shown || typeof navigator.setAppBadge !== "function") return;
   shown = count;

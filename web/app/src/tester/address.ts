@@ -1,9 +1,9 @@
-// The address of the tester: which tool, and what its form is filled in with. It stands behind `#`, which no server
-// is sent and no log keeps: arguments may be private.
+// Address of the tester: a tool, and the arguments for its form. They are in the hash, which no server gets and no log keeps:
+// arguments may be private.
 
 export const TESTER = "/tester";
 
-/** Where a tool can be tried, with the arguments of a call if there was one. */
+/** Address of a tool in the tester, with the arguments of a call if there was one. */
 export function testerAddress(tool: string, args?: Readonly<Record<string, unknown>>): string {
   const words = new URLSearchParams({ tool });
   if (args !== undefined) words.set("arguments", JSON.stringify(args));

@@ -8,13 +8,13 @@ interface ControlsProps {
   perSecond: number;
   setPerSecond(perSecond: number): void;
   isOver: boolean;
-  /** How much has arrived. */
+  /** Text about how much has arrived. */
   said: string;
-  /** What else can be set. */
+  /** Further controls. */
   children?: ReactNode;
 }
 
-/** What arrives in pieces, in the hands of whoever watches. */
+/** Controls for the playback of a stream. */
 export function Controls({ playing, perSecond, setPerSecond, isOver, said, children }: ControlsProps) {
   const words = useTesterWords();
   return (

@@ -10,7 +10,7 @@ interface FieldsProps {
   draft: ObjectDraft;
   flaws: Flaws;
   change(draft: ObjectDraft): void;
-  /** Where this object is: `/place`. */
+  /** JSON pointer of this object, `/place`. */
   at?: string;
 }
 
@@ -46,7 +46,7 @@ interface FieldProps<F extends Field = Field> {
   flaws: Flaws;
   at: string;
   change(draft: Draft): void;
-  /** What takes it out of its list. */
+  /** Button that removes an item from its list. */
   side?: ReactNode;
 }
 
@@ -59,7 +59,7 @@ function FieldView(props: FieldProps) {
   return <OneView {...props} />;
 }
 
-/** One value with its name, its description and what is wrong with it. */
+/** One value with its name, its description and its error. */
 function OneView(props: FieldProps) {
   const { name, field, flaws, at, side } = props;
   const words = useTesterWords();
@@ -159,7 +159,7 @@ function Control({ field, draft, change, id, about }: ControlProps) {
       id={id}
       {...about}
       value={text}
-      // A field of type `number` hides what it does not understand.
+      // A field of type `number` hides input that is not a number.
       inputMode={field.kind === "number" ? (field.isWhole ? "numeric" : "decimal") : "text"}
       autoComplete="off"
       onChange={(event) => type(event.currentTarget.value)}
@@ -210,7 +210,7 @@ function ListView(
     <Nested {...props}>
       {draft.items.map((item, index) => (
         <FieldView
-          // Items have no names: what was typed moves with its place.
+          // Items have no keys: they are identified by index.
           key={index}
           name={words.item(index + 1)}
           field={field.item}

@@ -1,6 +1,6 @@
 import type { Fate } from "./model/passages.ts";
 
-/** How what becomes of a call is shown. */
+/** Icon and tone of each outlook. */
 export const LOOKS = {
   runs: "good",
   asks: "waiting",

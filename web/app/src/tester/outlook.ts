@@ -4,12 +4,12 @@ import { useClient } from "../session/context.tsx";
 import { useAsked } from "../ui/asked.ts";
 import { type Fate, fateOf } from "./model/passages.ts";
 
-/** Nobody types faster than they want to be told. */
+/** Pause after the last keystroke before a request. */
 const WAIT_MS = 250;
 
 /**
- * What would become of this call if a model made it: it is written down as a model would, and the server reads it as it reads
- * any reply. So there is no second opinion about rules.
+ * Outcome of this call if a model made it: it is written as a reply, which the server parses like any other, so that the rules
+ * exist only once.
  */
 export function useOutlook(
   agent: string | undefined,
@@ -36,7 +36,7 @@ export function useOutlook(
   };
 }
 
-/** No text in it can end it: its JSON has no `<`. */
+/** The call as a reply in text mode. Its JSON has no `<`, so nothing can end it early. */
 export function asReply(wireName: string, value: Record<string, unknown>): string {
   const json = JSON.stringify({ name: wireName, arguments: value }).replaceAll("<", "\\u003c");
   return `<tool_call>\n${json}\n</tool_call>`;

@@ -20,10 +20,10 @@ import { useTesterWords } from "./words.ts";
 
 type Protocol = "any" | "vcp" | "xml";
 const PROTOCOLS: readonly Protocol[] = ["any", "vcp", "xml"];
-/** While somebody types; what is played waits for its own pace. */
+/** Pause after the last keystroke; playback is not delayed. */
 const WAIT_MS = 150;
 
-/** A reply that somebody has pasted: what would become of it, at once or piece by piece. Nothing of it runs. */
+/** Parses a pasted reply at once or piece by piece, without running its calls. */
 export function ParsePanel({ agent, example }: { agent: string | undefined; example: ToolInfo | undefined }) {
   const words = useTesterWords();
   const [text, setText] = useState("");
@@ -117,7 +117,7 @@ export function ParsePanel({ agent, example }: { agent: string | undefined; exam
   );
 }
 
-/** Has the server read it; answers what it refuses. */
+/** Sends the text to the server's parser; returns its error. */
 function useParsed(
   text: string,
   protocol: Protocol,

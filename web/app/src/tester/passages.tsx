@@ -6,15 +6,15 @@ import { useTesterWords } from "./words.ts";
 
 interface PassagesProps {
   text: string;
-  /** The beginning of it that is read. */
+  /** The part of the text that has arrived. */
   arrived: string;
   parsed: ParsedReply | undefined;
-  /** It arrives in pieces, and cannot be changed meanwhile. */
+  /** The text is played back, and read only meanwhile. */
   isPlayed: boolean;
   change(text: string): void;
 }
 
-/** The text with its calls marked: to be changed, with the marks behind the letters; or as it arrives. */
+/** The text with its calls marked: editable, with the marks behind the letters, or as it arrives. */
 export function Passages({ text, arrived, parsed, isPlayed, change }: PassagesProps) {
   const words = useTesterWords();
   const passages: readonly Passage[] = parsed
@@ -41,7 +41,7 @@ export function Passages({ text, arrived, parsed, isPlayed, change }: PassagesPr
     <div className="reply">
       <div aria-hidden className="reply-text reply-marks">
         {marked}
-        {/* A last empty line has its height, too. */}
+        {/* A last empty line needs a height. */}
         {"\n"}
       </div>
       <textarea

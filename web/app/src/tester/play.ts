@@ -1,17 +1,17 @@
 import { useCallback, useEffect, useState } from "react";
 
-/** What arrives in pieces. */
+/** A source that arrives in pieces. */
 export interface Played {
-  /** Where it ends. */
+  /** Position of the end. */
   length: number;
-  /** Where one more piece ends. */
+  /** Position after one more piece. */
   after(at: number): number;
-  /** Pieces in a second. */
+  /** Pieces per second. */
   perSecond: number;
 }
 
 export interface Playing {
-  /** How much has arrived; `undefined`: it is not played. */
+  /** Current position; `undefined`: not playing. */
   at: number | undefined;
   isRunning: boolean;
   start(): void;
@@ -21,7 +21,7 @@ export interface Playing {
   end(): void;
 }
 
-/** Something that arrives in pieces. `isReady`: the last piece has been read, the next one may come. */
+/** Plays a source in pieces. `isReady`: the last piece was processed. */
 export function usePlaying({ length, after, perSecond }: Played, isReady: (at: number) => boolean): Playing {
   const [at, setAt] = useState<number>();
   const [isRunning, setRunning] = useState(false);

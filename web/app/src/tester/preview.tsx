@@ -10,7 +10,7 @@ import { type TesterWords, useTesterWords } from "./words.ts";
 
 export type Way = PromptPreviewPage["items"][number];
 
-/** What `{{ tools }}` stands for, in every way of telling it, and what it costs. */
+/** Prompt text of `{{ tools }}` in every format, with its costs. */
 export function PreviewPanel({ agent, tools }: { agent: string | undefined; tools: readonly ToolInfo[] }) {
   const words = useTesterWords();
   const client = useClient();
@@ -25,7 +25,7 @@ export function PreviewPanel({ agent, tools }: { agent: string | undefined; tool
     <WaysPanel
       title={words.preview}
       ways={ways}
-      // Text first: there the tools are something to read.
+      // Text mode first: there the tools are readable.
       first={ways.find((way) => way.protocol)}
       textOf={(way) => (way.protocol ? way.tools_text : definitionsOf(way, tools))}
     >
@@ -37,14 +37,14 @@ export function PreviewPanel({ agent, tools }: { agent: string | undefined; tool
 interface WaysProps {
   title: string;
   ways: readonly Way[];
-  /** Which is shown until another one is chosen. */
+  /** Format that is shown first. */
   first: Way | undefined;
   textOf(way: Way): string;
-  /** What is to be said above all of them. */
+  /** Content above the formats. */
   children: ReactNode;
 }
 
-/** Every way of telling tools, one at a time: its text, and what it costs. */
+/** Formats of tools, one at a time: its text, and its costs. */
 export function WaysPanel({ title, ways, first, textOf, children }: WaysProps) {
   const words = useTesterWords();
   const { serverText } = useWords();
@@ -119,7 +119,7 @@ function labelOf(way: Way, words: TesterWords): string {
   return way.protocol?.toUpperCase() ?? (way.mode === "native" ? words.native : way.mode);
 }
 
-/** Natively the tools are no text: then their definitions, by the names that the model knows. */
+/** Natively the tools are not text: then their definitions, by wire name. */
 export function definitionsOf(way: Way, tools: readonly ToolInfo[]): string {
   const told = new Set(way.tools);
   const definitions = tools

@@ -1,4 +1,4 @@
-// The words of recorded streams, fetched with them.
+// Texts of recorded streams, loaded with them.
 
 import { lazyWords } from "../i18n/use.ts";
 

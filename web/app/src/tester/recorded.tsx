@@ -30,7 +30,7 @@ const APIS = [
 
 type Api = (typeof APIS)[number];
 
-/** A recorded reply of an upstream: what the decoder makes of it, drawn as the chat would have drawn it. */
+/** A recorded reply of an upstream: the result of the decoder, rendered like the chat. */
 export default function RecordedView() {
   const own = useRecordedWords();
   const client = useClient();
@@ -104,7 +104,7 @@ async function decode(
   return await client.call("POST /v1/decode", { query, body, signal });
 }
 
-/** What it is, what is wrong with it and where, and what helps. */
+/** Type of the recording, its errors with their positions, and remedies. */
 function Findings({ decoded }: { decoded: DecodedRecording }) {
   const own = useRecordedWords();
   const page = useWords();
@@ -159,7 +159,7 @@ function Findings({ decoded }: { decoded: DecodedRecording }) {
   );
 }
 
-/** The reply as the chat draws it: all of it, or as it comes. */
+/** The reply as in the chat: complete, or played back. */
 function Drawn({ decoded }: { decoded: DecodedRecording }) {
   const own = useRecordedWords();
   const words = useTesterWords();

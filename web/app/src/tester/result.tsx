@@ -11,7 +11,7 @@ import { useTesterWords } from "./words.ts";
 type Status = NonNullable<CallBlock["status"]>;
 const ENDS: readonly Status[] = ["success", "error", "timed_out", "cancelled", "denied", "not_started"];
 
-/** How a call by hand ended. */
+/** Result of a manual call. */
 export function Result({ result }: { result: ToolCallResult }) {
   const words = useWords();
   const own = useTesterWords();

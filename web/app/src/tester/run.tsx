@@ -17,7 +17,7 @@ import { useTesterWords } from "./words.ts";
 
 interface RunPanelProps {
   agent: string | undefined;
-  /** What the address asks for, whether there is such a tool or not. */
+  /** Tool in the address, which may not exist. */
   name: string | undefined;
   tool: ToolInfo | undefined;
   given: Record<string, unknown> | undefined;
@@ -26,7 +26,7 @@ interface RunPanelProps {
 export function RunPanel({ agent, name, tool, given }: RunPanelProps) {
   const words = useTesterWords();
   const place = useRef<HTMLDivElement>(null);
-  // Whoever has chosen a tool wants its form; on a narrow screen it is far below.
+  // The form of a selected tool is scrolled into view; on a narrow screen it is far below.
   useEffect(() => {
     if (name !== undefined) place.current?.scrollIntoView?.({ block: "nearest" });
   }, [name]);
@@ -45,7 +45,7 @@ export function RunPanel({ agent, name, tool, given }: RunPanelProps) {
   );
 }
 
-/** The arguments: fields, or their JSON; whichever was changed last. */
+/** Arguments as fields or JSON, whichever was changed last. */
 function useArguments(tool: ToolInfo, given: Record<string, unknown> | undefined) {
   const form = useMemo(() => formOf(tool.parameters), [tool.parameters]);
   const [draft, setDraft] = useState(() => objectDraft(form, given ?? {}));
@@ -59,7 +59,7 @@ function useArguments(tool: ToolInfo, given: Record<string, unknown> | undefined
     flaws: made.flaws,
     text,
     setText,
-    /** What would be sent; `undefined`: it is not ready. */
+    /** Arguments to send; `undefined`: invalid. */
     value,
     showJson: () => setText(visible(JSON.stringify(made.value, null, 2))),
     showForm: (): void => {
@@ -78,7 +78,7 @@ type Run =
   | { phase: "stopped" }
   | { phase: "failed"; error: unknown };
 
-/** One call by hand. Whether it needs to be agreed to, the server says. */
+/** A manual call. The server decides whether it needs a confirmation. */
 function useRun(agent: string | undefined, tool: ToolInfo) {
   const client = useClient();
   const [run, setRun] = useState<Run>({ phase: "idle" });
@@ -176,7 +176,7 @@ function Runner({
           <Fields
             form={args.form}
             draft={args.draft}
-            // Nobody is told of what they have not yet been asked for.
+            // Errors are shown after the first attempt.
             flaws={isTried ? args.flaws : NOTHING}
             change={args.setDraft}
           />
@@ -245,7 +245,7 @@ function JsonField({ text, isGood, change }: { text: string; isGood: boolean; ch
   );
 }
 
-/** What the rules would say if a model made this call. */
+/** Outlook of this call if a model made it. */
 function Outlook({
   agent,
   tool,

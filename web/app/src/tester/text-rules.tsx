@@ -9,10 +9,10 @@ import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
 
-/** While somebody types. */
+/** Pause after the last keystroke. */
 const WAIT_MS = 150;
 
-/** What the text rules of an agent make of a text. */
+/** Result of an agent's text rules for a text. */
 export default function TextRulesPanel({ agent }: { agent: string }) {
   const words = useTextRuleWords();
   const { loading } = useWords();

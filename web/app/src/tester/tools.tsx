@@ -12,7 +12,7 @@ interface ToolsPanelProps {
   choose(name: string): void;
 }
 
-/** All tools by their source, with what is wrong with it. */
+/** All tools by source, with the errors of sources. */
 export function ToolsPanel({ found, chosen, choose }: ToolsPanelProps) {
   const words = useTesterWords();
   const { noResults } = useWords();

@@ -16,11 +16,11 @@ import { ToolsPanel } from "./tools.tsx";
 import { useTesterWords } from "./words.ts";
 
 const TextRulesPanel = later(() => import("./text-rules.tsx"));
-/** It draws as the chat does, and is fetched with it. */
+/** Renders like the chat, and is loaded with it. */
 const RecordedView = later(() => import("./recorded.tsx"));
 const RECORDED = "?recorded";
 
-/** Tools without a model: what there is, how it is told, what a reply would do, and one call by hand. */
+/** Tools without a model: their list, their prompt, parsing of replies, and manual calls. */
 export default function TesterView() {
   const words = useTesterWords();
   const { tester } = useWords();
@@ -92,7 +92,7 @@ interface AgentChoiceProps {
   choose(name: string): void;
 }
 
-/** Whose tools and rules hold; one agent is no choice. */
+/** Choice of the agent whose tools and rules apply; hidden if there is only one. */
 function AgentChoice({ agents, agent, choose }: AgentChoiceProps) {
   const words = useTesterWords();
   if (agents.length < 2) return null;

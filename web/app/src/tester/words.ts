@@ -1,4 +1,4 @@
-// The words of this view, fetched with it.
+// Texts of this view, loaded with it.
 
 import { grouped } from "../i18n/en.ts";
 import { lazyWords } from "../i18n/use.ts";

@@ -1,16 +1,16 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 
-/** What was asked of the server: the last answer stays until the next one is here. */
+/** State of a request: the last value stays until the next one. */
 export interface Answered<T> {
-  /** What the answer is to. */
+  /** The request function that the value belongs to. */
   to: unknown;
   value: T | undefined;
   error: unknown;
 }
 
 /**
- * Asks when `ask` changes, and forgets what came too late. `ask` must be stable (`useCallback`); absent, nothing is asked.
- * `waitMs` holds for what is asked next: another wait alone asks nothing.
+ * Sends a request when `ask` changes, and ignores outdated responses. `ask` must be stable (`useCallback`); without it nothing is sent.
+ * `waitMs` delays the next request; a new value alone sends nothing.
  */
 export function useAsked<T>(
   ask: ((signal: AbortSignal) => Promise<T>) | undefined,

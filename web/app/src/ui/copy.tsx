@@ -5,7 +5,7 @@ import { IconButton } from "./icon-button.tsx";
 
 const SHOWN_MS = 1_500;
 
-/** Copies a text, and says that it did. */
+/** Button that copies a text, and confirms it. */
 export function CopyButton({
   text,
   label,
@@ -22,7 +22,7 @@ export function CopyButton({
     const timer = setTimeout(() => setCopied(false), SHOWN_MS);
     return () => clearTimeout(timer);
   }, [isCopied]);
-  // Copying needs HTTPS or this machine; elsewhere the text can be selected.
+  // The clipboard needs HTTPS or localhost; elsewhere the text can be selected.
   if (!globalThis.navigator?.clipboard) return null;
   const copy = (): void => void navigator.clipboard.writeText(text()).then(() => setCopied(true));
   const said = isCopied ? words.copied : (label ?? words.copy);

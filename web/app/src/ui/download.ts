@@ -1,4 +1,4 @@
-// A file that the page has made, given to the browser.
+// Downloads a generated file.
 
 export function download(file: Blob, name: string): void {
   const url = URL.createObjectURL(file);
@@ -6,6 +6,6 @@ export function download(file: Blob, name: string): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The browser has taken it by then; a download that has begun keeps what it needs.
+  // The browser has read the blob by then; a started download keeps its data.
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }

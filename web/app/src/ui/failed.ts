@@ -1,7 +1,7 @@
 import { ApiError } from "@throughline/client";
 import type { Words } from "../i18n/words.ts";
 
-/** What did not work, and what helps: a line each. */
+/** Error and remedy, one line each. */
 export function failed(error: unknown, words: Words): string {
   if (error instanceof TypeError) return words.unreachable;
   if (!(error instanceof ApiError)) return String(error);

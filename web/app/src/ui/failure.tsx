@@ -2,7 +2,7 @@ import { ApiError } from "@throughline/client";
 import { useWords } from "../i18n/use.ts";
 import type { Words } from "../i18n/words.ts";
 
-/** What the server refused, and what can be done about it. */
+/** An error of the server with its remedy. */
 export function Failure({ error, again }: { error: unknown; again?: () => void }) {
   const words = useWords();
   const isRefusal = error instanceof ApiError;
@@ -28,7 +28,7 @@ export function Failure({ error, again }: { error: unknown; again?: () => void }
   );
 }
 
-/** Of what is no refusal: the server was not reached, or the page is wrong. */
+/** Message for other errors: the server was not reached, or the page has a bug. */
 function messageOf(error: unknown, words: Words): string {
   if (error instanceof TypeError) return words.unreachable;
   return error instanceof Error ? error.message : String(error);

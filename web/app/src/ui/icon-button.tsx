@@ -1,6 +1,6 @@
 import type { ComponentProps } from "react";
 
-/** A button that shows a picture alone: what it does is its name, and shown to whoever points at it. */
+/** A button with an icon only: its label is its accessible name and its tooltip. */
 export function IconButton({
   label,
   ...button

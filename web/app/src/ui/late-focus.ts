@@ -1,17 +1,17 @@
 import { useMemo } from "react";
 
-/** An element that may be asked for the focus before it is there. */
+/** Focus of an element that may not be rendered yet. */
 export interface LateFocus {
-  /** For its `ref`. */
+  /** Callback for the element's `ref`. */
   attach(this: void, element: HTMLElement | null): void;
-  /** Moves the focus to it, at once, or when it comes if the focus has not moved on by then. */
+  /** Focuses the element at once, or when it is rendered if the focus has not moved by then. */
   focus(): void;
 }
 
 export function useLateFocus(): LateFocus {
   return useMemo(() => {
     let target: HTMLElement | null = null;
-    /** Where the focus was when it was asked for. */
+    /** Focused element at the time of the request. */
     let from: Element | null = null;
     return {
       attach: (element) => {

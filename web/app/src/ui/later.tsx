@@ -2,34 +2,34 @@ import { type ComponentType, type ReactNode, useEffect, useSyncExternalStore } f
 import { PartFailed } from "./part-failed.tsx";
 
 /**
- * Where a part that could not be fetched is missed: in the text, as a whole view, above the page (a dialog or a menu, which has no place
- * of its own), or nowhere, because nobody has asked for it yet.
+ * How a part that failed to load is reported: in the text, as a whole view, above the page (a dialog or a menu without a place in the
+ * layout), or not at all, because the user has not requested it yet.
  */
 export type Missed = "inline" | "view" | "above" | "nowhere";
 
 interface LaterState<P> {
   part?: ComponentType<P>;
   isAsked: boolean;
-  /** So many attempts have failed. */
+  /** Failed attempts. */
   failures: number;
 }
 
 interface LaterProps {
-  /** In its place until it is there. */
+  /** Placeholder while the part loads. */
   meanwhile?: ReactNode;
   missed?: Missed;
 }
 
-/** Parts that could not be fetched, which are asked for again when the network is back. */
+/** Failed parts, which are retried when the browser is back online. */
 const failed = new Set<() => Promise<boolean>>();
 globalThis.addEventListener?.("online", () => {
   for (const again of [...failed]) void again();
 });
 
 /**
- * A part of the page that is fetched by itself. Unlike `lazy`, what has come is drawn at once: React shows a `Suspense` that has begun to
- * wait for 300 ms, and whatever stands below it would jump twice. One that could not be fetched says so where it is missed, and is
- * fetched again when somebody wants that, opens it again, or is online again.
+ * A part of the page that is loaded on demand. Unlike with `lazy`, a loaded part is rendered at once: React shows a `Suspense` fallback
+ * for at least 300 ms, and the content below would jump twice. A failed part is reported as `missed` says, and loaded again on request,
+ * when it is opened again, or when the browser is back online.
  */
 export function later<P extends object>(
   fetch: () => Promise<{ default: ComponentType<P> }>,
@@ -46,7 +46,7 @@ export function later<P extends object>(
     state = next;
     for (const listener of listeners) listener();
   };
-  /** Whoever knows that it will be needed asks for it before that. True: it has come. */
+  /** Preloads the part. True: it is loaded. */
   const ask = async (): Promise<boolean> => {
     const { part, isAsked, failures } = state;
     if (isAsked || part !== undefined) return part !== undefined;
@@ -71,7 +71,7 @@ export function later<P extends object>(
     }
     if (failures === 0) return meanwhile;
     if (missed === "nowhere") return null;
-    // What can be closed is told how.
+    // A part that can be closed gets its `close`.
     const canClose = "close" in props && typeof props.close === "function";
     const close = canClose ? (props.close as () => void) : undefined;
     return (

@@ -3,10 +3,10 @@ import { useEffect, useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 
-/** Only what a browser draws without running anything of it. */
+/** Types that a browser draws without running anything. */
 const DRAWN = /^image\/(png|jpeg|gif|webp|avif|bmp)$/;
 
-/** A picture or a sound of the conversation. Its content is in it, or in a file of the server. */
+/** A picture or a sound of the conversation, inline or as a file of the server. */
 export function MediaView({
   media,
   className,
@@ -55,7 +55,7 @@ function useContent({
         made = URL.createObjectURL(content);
         setUrl(made);
       })
-      // A file that is gone leaves its place empty.
+      // A deleted file is shown as empty.
       .catch(() => undefined);
     return () => {
       leave.abort();

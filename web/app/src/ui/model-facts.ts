@@ -1,4 +1,4 @@
-// What is known of a model, in a line beside its name: from the server's table of models and from its configuration.
+// Known properties of a model in one line, from the server's table of models and its configuration.
 
 import type { UpstreamInfo } from "@throughline/client";
 import { lazyWords } from "../i18n/use.ts";
@@ -21,12 +21,12 @@ const zh: FactWords = {
   audio: "音频",
 };
 
-/** As makers write it: 128K, 1M. */
+/** Number format of makers: 128K, 1M. */
 const SIZE = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
 
 const useFactWords = lazyWords("facts", en, zh);
 
-/** Writes such a line: how much a model reads, and what it takes besides text. Empty if nothing is known. */
+/** Formats the line: context length and accepted inputs. Empty if nothing is known. */
 export function useFactsLine(): (facts: ModelFacts | undefined) => string {
   const words = useFactWords();
   return (facts) => {

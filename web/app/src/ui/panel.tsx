@@ -1,6 +1,6 @@
 import { type ReactNode, useId } from "react";
 
-/** A part of the view, with its heading and what can be done to all of it. */
+/** A section of a view, with its heading and actions. */
 export function Panel({ title, badge, side, children }: PanelProps) {
   const id = useId();
   return (

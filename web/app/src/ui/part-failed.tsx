@@ -7,12 +7,12 @@ interface PartFailedProps {
   missed: Missed;
   isTrying: boolean;
   failures: number;
-  /** Whether it has come. */
+  /** Loads the part again; true: it is loaded. */
   again(): Promise<boolean>;
   close: (() => void) | undefined;
 }
 
-/** A part of the page could not be fetched: the server is away, or it has a newer page than this one. */
+/** Error for a part of the page that failed to load: the server is away, or has a newer page. */
 export function PartFailed({ missed, isTrying, failures, again, close }: PartFailedProps) {
   const words = useWords();
   const [served, setServed] = useState<ServedPage>("away");
@@ -24,7 +24,7 @@ export function PartFailed({ missed, isTrying, failures, again, close }: PartFai
       isWanted = false;
     };
   }, [failures]);
-  // A browser may keep a module that could not be fetched as failed (Chromium 148 does): only a new page asks for it again.
+  // A browser may cache a failed module (Chromium 148 does): only a reload requests it again.
   const tryAgain = async (): Promise<void> => {
     if (!(await again()) && (await servedPage()) === "this") location.reload();
   };

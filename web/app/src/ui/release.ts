@@ -1,11 +1,11 @@
-// What page the server has: the one that is shown, or a newer one. Framework-free.
+// Checks whether the server has a newer page. Framework-free.
 
-/** `away`: nobody answers, or somebody who is not the server. */
+/** `away`: no response, or not from the server. */
 export type ServedPage = "this" | "newer" | "away";
 
 let asked: Promise<ServedPage> | undefined;
 
-/** Pages are told apart by the scripts that they begin with. */
+/** Compares pages by their entry scripts. */
 export function servedPage(): Promise<ServedPage> {
   asked ??= ask()
     .catch((): ServedPage => "away")

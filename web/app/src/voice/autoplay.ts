@@ -1,6 +1,6 @@
 import { Preference } from "../preferences.ts";
 
-/** Whether replies with sound are heard as they come. */
+/** Whether replies with audio are played as they arrive. */
 export const autoplay = new Preference<"on" | "off">("throughline.voice", (value) =>
   value === "off" ? value : "on",
 );

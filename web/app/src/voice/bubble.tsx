@@ -9,14 +9,14 @@ import { takeLive } from "./live.ts";
 import { voice } from "./player.ts";
 import { Recording } from "./recording.ts";
 
-/** Bars of a waveform at most: a long one shows the loudest of several moments in each. */
+/** Maximum number of bars; in a long recording, each bar is the loudest of several moments. */
 const BARS_MAX = 120;
 const BAR_WIDTH = 3;
 const HEIGHT = 28;
 
 type AudioBlock = Extract<Readonly<Block>, { kind: "audio" }>;
 
-/** What a model says aloud: heard as it comes, and again later. */
+/** Audio of a model: played as it arrives, and again on demand. */
 export default function VoiceBubble({ block, at }: { block: AudioBlock; at: number }) {
   const words = useWords();
   const { recording, position, isPlaying } = useRecording(block, at);
@@ -75,11 +75,11 @@ function save(recording: Recording): void {
   link.href = URL.createObjectURL(recording.wav());
   link.download = "voice.wav";
   link.click();
-  // The browser has taken it by then.
+  // The browser has read the blob by then.
   setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
 }
 
-/** The recording of a block as it grows; it begins to sound by itself where that is wanted. */
+/** Recording of a block as it grows, with autoplay. */
 function useRecording(block: AudioBlock, at: number) {
   const { avatar, conversation } = useChat();
   const { turnId } = useEntry();
@@ -101,7 +101,7 @@ function useRecording(block: AudioBlock, at: number) {
   const hasBegun = recording.seconds > 0;
   useEffect(() => {
     if (!hasBegun || turnId === undefined || !takeLive(turnId, at)) return;
-    // A browser makes no sound before somebody has touched the page.
+    // A browser plays no audio before a user gesture.
     if (autoplay.get() === "on" && navigator.userActivation.hasBeenActive) voice.queue(recording);
   }, [hasBegun, recording, turnId, at]);
   useEffect(() => {
@@ -127,7 +127,7 @@ function useRecording(block: AudioBlock, at: number) {
   return { recording, position, isPlaying };
 }
 
-/** Fills as it comes, and shows what was heard; a place in it is chosen like on a slider. */
+/** Waveform that fills as audio arrives, with the progress of playback; also a slider to seek. */
 function Waveform({ recording, position }: { recording: Recording; position: number }) {
   const words = useWords();
   const bars = barsOf(recording.peaks);

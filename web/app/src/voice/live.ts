@@ -1,15 +1,15 @@
-// Sounds that came while this page was there: they may be heard by themselves, once. What a snapshot brings is none of them.
+// Audio that arrived while this page was open may autoplay, once. Audio from a snapshot may not.
 
 import type { TurnListener } from "@throughline/client";
 
 const live = new Set<string>();
 
-/** Is told what a turn brings as it comes. */
+/** Listener for the audio of a turn. */
 export function soundsOf(turnId: string): TurnListener {
   return { onAudio: (_, block) => live.add(`${turnId}/${block}`) };
 }
 
-/** Whether this block's sound is new; from now on it is not. */
+/** True once for a block with new audio. */
 export function takeLive(turnId: string, block: number): boolean {
   return live.delete(`${turnId}/${block}`);
 }

@@ -1,19 +1,19 @@
-// One voice at a time: plays a recording while it still grows, and tells how loud it is. Framework-free.
+// One voice at a time: plays a recording while it still grows, and reports its loudness. Framework-free.
 
 import type { Recording } from "./recording.ts";
 
-/** Sound that is handed over ahead of time, so that a busy page leaves no gap. */
+/** Audio scheduled ahead of time, so that a busy page leaves no gap. */
 const AHEAD_SECONDS = 30;
-/** After a gap, and at the start. */
+/** Delay after a gap, and at the start. */
 const LEAD_SECONDS = 0.05;
 
 export interface Playing {
   readonly recording: Recording | undefined;
-  /** The sound has been held by whoever listens. */
+  /** Paused by the user. */
   readonly isPaused: boolean;
 }
 
-/** A stretch of a recording and when it sounds. */
+/** A scheduled part of a recording. */
 interface Stretch {
   source: AudioBufferSourceNode;
   startsAt: number;
@@ -28,7 +28,7 @@ export class VoicePlayer {
   #analyser: AnalyserNode | undefined;
   #state: Playing = SILENT;
   #stretches: Stretch[] = [];
-  /** The next piece to be handed over, and from which second of the recording it is. */
+  /** Index of the next piece to schedule, and its start in seconds. */
   #nextPiece = 0;
   #nextFrom = 0;
   #nextAt = 0;
@@ -36,7 +36,7 @@ export class VoicePlayer {
   #frame: number | undefined;
   #queued: Recording[] = [];
   readonly #listeners = new Set<() => void>();
-  /** Told how loud the voice is, from 0 to 1, at every frame while it sounds, and 0 at its end. */
+  /** Called with the loudness, from 0 to 1, in every frame of playback, and with 0 at its end. */
   onLevel: (level: number) => void = () => undefined;
 
   readonly get = (): Playing => this.#state;
@@ -45,12 +45,12 @@ export class VoicePlayer {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Where the voice is in this recording, in seconds. */
+  /** Playback position in this recording, in seconds. */
   positionIn(recording: Recording): number {
     return this.#state.recording === recording ? this.#position : 0;
   }
 
-  /** Plays from a second on. Another recording falls silent. */
+  /** Plays from a position in seconds. Any other recording stops. */
   async play(recording: Recording, from = 0): Promise<void> {
     this.#silence();
     this.#context ??= new AudioContext();
@@ -64,13 +64,13 @@ export class VoicePlayer {
     this.#follow();
   }
 
-  /** Plays it as soon as nothing else sounds. */
+  /** Plays the recording as soon as the player is idle. */
   queue(recording: Recording): void {
     if (this.#state.recording === undefined) void this.play(recording);
     else this.#queued.push(recording);
   }
 
-  /** Neither this recording nor what waits for it is heard any more. */
+  /** Stops this recording and removes it from the queue. */
   drop(recording: Recording): void {
     this.#queued = this.#queued.filter((queued) => queued !== recording);
     if (this.#state.recording === recording) this.stop();
@@ -82,7 +82,7 @@ export class VoicePlayer {
     this.#set({ ...this.#state, isPaused: true });
   }
 
-  /** Silence at once, whatever sounds or waits. */
+  /** Stops at once, and clears the queue. */
   stop(): void {
     this.#queued = [];
     this.#silence();
@@ -121,7 +121,7 @@ export class VoicePlayer {
       const seconds = piece.length / recording.sampleRate;
       const from = this.#nextFrom;
       this.#nextFrom += seconds;
-      // What stands before the place where it begins.
+      // Samples before the start position are skipped.
       const skipped = Math.max(0, this.#position - from);
       if (this.#stretches.length === 0 && skipped >= seconds) continue;
       this.#sound(recording, context, piece, from, this.#stretches.length === 0 ? skipped : 0);
@@ -159,7 +159,7 @@ export class VoicePlayer {
     const samples = new Float32Array(this.#analyser.fftSize);
     this.#analyser.getFloatTimeDomainData(samples);
     const power = samples.reduce((sum, sample) => sum + sample * sample, 0) / samples.length;
-    // Speech has a root mean square of about 0.1 to 0.2 where it is loud.
+    // Loud speech has a root mean square of about 0.1 to 0.2.
     return Math.min(1, Math.sqrt(power) * 5);
   }
 
@@ -180,5 +180,5 @@ export class VoicePlayer {
   }
 }
 
-/** The voice of this page. */
+/** Player of this page. */
 export const voice = new VoicePlayer();

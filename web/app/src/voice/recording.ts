@@ -1,15 +1,14 @@
-// The sound of one block: what has come so far, as samples. Framework-free.
+// Audio of one block, as the samples that have arrived. Framework-free.
 
 /** OpenAI streams 16-bit little-endian mono at this rate, and names neither; Gemini names both. */
 const SAMPLE_RATE_HZ = 24_000;
-/** Bars of a waveform a second. */
+/** Bars of a waveform per second. */
 export const PEAKS_PER_SECOND = 20;
-/** Bytes of a WAV header. */
 const WAV_HEADER_BYTES = 44;
 
-/** What of an audio block a recording is made of. */
+/** The part of an audio block that a recording uses. */
 export interface Sound {
-  /** Base64, piece by piece. */
+  /** Pieces of base64. */
   data: readonly string[];
   format?: string | null;
   sample_rate?: number | null;
@@ -18,14 +17,14 @@ export interface Sound {
 
 export class Recording {
   sampleRate = SAMPLE_RATE_HZ;
-  /** Of what has come. */
+  /** Samples that have arrived. */
   readonly pieces: Float32Array<ArrayBuffer>[] = [];
-  /** The loudest of each moment, from 0 to 1. */
+  /** Peak of each moment, from 0 to 1. */
   readonly peaks: number[] = [];
   isComplete = false;
   #samples = 0;
   #taken = 0;
-  /** Half a sample: a piece may end in the middle of one. */
+  /** First byte of an incomplete sample at the end of a piece. */
   #rest: number | undefined;
   #decoding: Promise<void> | undefined;
 
@@ -33,7 +32,7 @@ export class Recording {
     return this.#samples / this.sampleRate;
   }
 
-  /** Takes what is new in it. Resolves when that can be played. */
+  /** Decodes the new pieces. Resolves when they can be played. */
   async take(sound: Sound): Promise<void> {
     const [first] = sound.data;
     if (first === undefined) return;
@@ -46,13 +45,13 @@ export class Recording {
       this.isComplete = sound.state === "closed";
       return;
     }
-    // A file in pieces makes sense as a whole only.
+    // A file in pieces can only be decoded as a whole.
     if (sound.state !== "closed") return;
     this.#decoding ??= this.#decode(sound.data);
     await this.#decoding;
   }
 
-  /** All of it as a file. */
+  /** The recording as a file. */
   wav(): Blob {
     const header = new DataView(new ArrayBuffer(WAV_HEADER_BYTES));
     const bytes = this.#samples * 2;
@@ -105,7 +104,7 @@ export class Recording {
   }
 }
 
-/** `RIFF`, `ID3`, MPEG, `OggS` and `fLaC`, as base64 begins. */
+/** True for the base64 of `RIFF`, `ID3`, MPEG, `OggS` and `fLaC`. */
 function hasHeader(base64: string): boolean {
   return /^(UklGR|SUQz|\/\/[uvst]|T2dnU|ZkxhQ)/.test(base64);
 }
@@ -114,7 +113,7 @@ function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   try {
     return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
   } catch {
-    // What is no base64 is silence; the transcript is there all the same.
+    // Invalid base64 becomes silence; the transcript remains.
     return new Uint8Array();
   }
 }

@@ -1,10 +1,9 @@
-// The parts of the puppet that never change their shape. Twine: hair like the sea, a scarf of one long thread, and a
-// button that somebody has sewn on.
+// Parts of the puppet with a constant shape. Twine: hair like the sea, a scarf of one long thread, and a button that is sewn on.
 
 import * as color from "./colors.ts";
 import { line, shape, svg } from "./svg.ts";
 
-/** Names of gradients; a page may hold more than one puppet. */
+/** Ids of gradients; a page may contain several puppets. */
 export interface Paint {
   hair: string;
   back: string;
@@ -52,7 +51,7 @@ export const fringe = (paint: Paint): SVGElement =>
       "M160,42 C224,42 260,90 258,154 C258,188 254,214 243,240 C234,222 229,194 228,164 C226,144 220,128 211,116 C212,132 208,142 201,151 C196,134 188,120 178,110 C178,128 170,144 157,155 C154,138 147,124 139,113 C134,131 124,144 108,152 C107,142 104,132 101,125 C95,138 92,152 92,164 C91,194 86,222 77,240 C66,214 62,188 62,154 C60,90 96,42 160,42 Z",
       { fill: use(paint.hair) },
     ),
-    // The light that lies on it.
+    // The light on the fringe.
     shape(
       "M84,104 C104,74 216,74 236,104 C228,100 222,98 217,99 C214,95 208,93 203,95 C196,89 186,88 180,91 C170,86 156,86 148,91 C140,87 130,89 125,94 C118,92 112,94 109,99 C100,97 92,99 84,104 Z",
       { fill: color.HAIR_SHINE, opacity: 0.6 },
@@ -67,7 +66,7 @@ export const fringe = (paint: Paint): SVGElement =>
     ),
   );
 
-/** The tuft on top, with a mind of its own. */
+/** The tuft on top, which sways on its own. */
 export const tuft = (paint: Paint): SVGElement =>
   svg(
     "g",
@@ -105,7 +104,7 @@ export const torso = (paint: Paint): SVGElement =>
       "M160,250 C192,250 216,258 226,282 C232,306 234,346 235,392 C235,400 230,404 222,404 H98 C90,404 85,400 85,392 C86,346 88,306 94,282 C104,258 128,250 160,250 Z",
       { fill: use(paint.knit), stroke: color.KNIT_LINE, "stroke-width": 2 },
     ),
-    // Knitted.
+    // The knitted pattern.
     line("M112,300 q-4,40 -4,84 M208,300 q4,40 4,84", color.KNIT_LINE, 1.8, { opacity: 0.55 }),
     line(
       "M87,388 H233 M104,391 v10 M124,391 v10 M144,391 v10 M176,391 v10 M196,391 v10 M216,391 v10",
@@ -115,7 +114,7 @@ export const torso = (paint: Paint): SVGElement =>
         opacity: 0.7,
       },
     ),
-    // The thread that goes through it all, and the knots on it.
+    // The thread through the knitting, and its knots.
     line("M160,276 C152,306 172,322 162,350 C158,362 160,376 162,402", use(paint.thread), 3.2, {
       "stroke-dasharray": "9 6",
     }),
@@ -130,7 +129,7 @@ export const torso = (paint: Paint): SVGElement =>
     svg("circle", { cx: 159, cy: 368, r: 5.5, fill: color.THREAD[1] }),
   );
 
-/** What is below the knitting and sways with it. */
+/** The skirt, which sways with the body. */
 export const skirt = (paint: Paint): SVGElement =>
   svg(
     "g",
@@ -144,7 +143,7 @@ export const skirt = (paint: Paint): SVGElement =>
     line("M80,444 C108,455 212,455 240,444", color.THREAD[0], 3),
   );
 
-/** It stands on them, whatever the rest does. */
+/** The legs, which never move. */
 export const legs = (): SVGElement =>
   svg(
     "g",
@@ -175,7 +174,6 @@ export const legs = (): SVGElement =>
     ),
   );
 
-/** The ground that it stands on. */
 export const ground = (): SVGElement =>
   svg("ellipse", { cx: 160, cy: 532, rx: 84, ry: 8, fill: color.SKIRT_LINE, opacity: 0.14 });
 
@@ -183,7 +181,7 @@ export const scarf = (paint: Paint): SVGElement =>
   svg(
     "g",
     {},
-    // The end that hangs.
+    // The loose end of the scarf.
     shape("M116,262 C110,290 104,312 108,336 L134,340 C136,314 138,292 144,268 Z", {
       fill: use(paint.thread),
       stroke: color.THREAD_DARK,
@@ -201,12 +199,12 @@ export const scarf = (paint: Paint): SVGElement =>
     }),
   );
 
-/** An arm that hangs from its shoulder at 0,0. `side` -1: the one on the left. */
+/** An arm that hangs from its shoulder at 0,0. `side` -1: the left one. */
 export const arm = (paint: Paint, side: 1 | -1): SVGElement =>
   svg(
     "g",
     { transform: `scale(${side} 1)` },
-    // A hand: fingers, the thumb, and the palm over where they begin.
+    // A hand: fingers, the thumb, and the palm over their roots.
     ...[8.8, 6.4].map((width, at) =>
       line(
         "M-4,98 L-6,110 M2,100 L1,114 M8,100 L9,114 M13,97 L16,109 M-6,92 C-11,93 -14,97 -14,102",

@@ -1,4 +1,4 @@
-// The colors of the puppet. They are its own and the same in every theme, as those of a photograph.
+// Colors of the puppet. They are the same in every theme, like those of a photograph.
 
 export const HAIR = ["#2cb5a6", "#14857c", "#0d6a66"] as const;
 export const HAIR_BACK = ["#0f726c", "#0a5656"] as const;

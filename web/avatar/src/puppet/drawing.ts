@@ -1,4 +1,4 @@
-// The puppet as a picture: built once, and then moved by the numbers of a pose.
+// The drawing of the puppet: built once, then moved by the numbers of a pose.
 
 import * as art from "./art.ts";
 import * as color from "./colors.ts";
@@ -8,9 +8,9 @@ import { Mouth } from "./mouth.ts";
 import type { Pose } from "./pose.ts";
 import { Changing, gradient, path, svg } from "./svg.ts";
 
-/** What life adds to a pose. */
+/** Additions of idle movement to a pose. */
 export interface Sway {
-  /** How far the lids leave the eyes open. */
+  /** Openness of the lids. */
   lids: number;
   glance: number;
   breath: number;
@@ -126,7 +126,7 @@ export class Drawing {
   draw(pose: Pose, sway: Sway): void {
     const { breath, lag } = sway;
     this.#body.set(path`translate(${pose.bodyX} ${pose.bodyY}) rotate(${pose.lean} 160 420)`);
-    // Its feet leave the ground with a jump alone.
+    // Only a jump lifts the feet off the ground.
     this.#legs.set(path`translate(${pose.bodyX * 0.35} ${Math.min(0, pose.bodyY)})`);
     const head = path`translate(${pose.headX} ${pose.headY - breath * 1.2}) rotate(${pose.tilt} 160 232)`;
     for (const part of this.#heads) part.set(head);
@@ -150,7 +150,7 @@ export class Drawing {
   }
 }
 
-/** Turned outward about its shoulder. */
+/** Transform of an arm about its shoulder. */
 function arm(x: number, raised: number, hand: number, outward: 1 | -1): string {
   return path`translate(${x} 288) rotate(${(4 + raised * (RAISED_DEGREES - 4)) * outward + hand})`;
 }

@@ -1,4 +1,4 @@
-// The faces of the puppet, each by what differs from rest.
+// Expressions of the puppet, each as its difference from rest.
 
 import { type Pose, REST } from "./pose.ts";
 

@@ -1,4 +1,4 @@
-// What hangs in the air beside a face: tears, hearts, stars. Each is there as much as the pose says.
+// Symbols next to a face: tears, hearts, stars. The pose sets the opacity of each.
 
 import * as color from "./colors.ts";
 import type { Part, Pose } from "./pose.ts";
@@ -29,7 +29,7 @@ const heart = (): SVGElement =>
   );
 const sparkle = (): SVGElement => shape(SPARKLE, { fill: color.GOLD });
 
-/** Where it comes from when it appears, so that it grows out of that place. */
+/** Origin of each symbol, from which it grows when it appears. */
 const DRAWN: Readonly<Record<Extra, { from: [number, number]; draw(): readonly SVGElement[] }>> = {
   tear: { from: [106, 205], draw: () => [at(103, 207, 0.95, drop()), at(216, 203, 0.6, drop())] },
   sweat: { from: [238, 118], draw: () => [at(238, 126, 1.1, drop(), -14)] },
@@ -104,7 +104,7 @@ export class Extras {
     }
   }
 
-  /** `float` moves them up and down a little. */
+  /** `float` moves the symbols up and down a little. */
   draw(pose: Pose, float: number): void {
     for (const { extra, from, seen, grown } of this.#parts) {
       const share = Math.max(0, Math.min(1, pose[extra]));

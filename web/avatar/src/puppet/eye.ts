@@ -1,4 +1,4 @@
-// One eye: what the lids leave open of it, the lash on them, and the brow above.
+// One eye: the visible part, the lash, and the brow above.
 
 import * as color from "./colors.ts";
 import { Changing, line, path, shape, short, svg } from "./svg.ts";
@@ -22,7 +22,7 @@ export interface EyePose {
 export class Eye {
   readonly element: SVGElement;
   readonly brow: SVGElement;
-  /** 1: the outer end is on the right. */
+  /** 1: the outer corner is on the right. */
   readonly #side: 1 | -1;
   readonly #opening: Changing;
   readonly #lash: Changing;
@@ -83,7 +83,7 @@ export class Eye {
     const side = this.#side;
     const o = Math.max(0, Math.min(1.25, open));
     const isShut = o < 0.06;
-    // Ends of the lids, and how far the upper and the lower one bend away from them.
+    // Corners of the lids, and the curvature of the upper and the lower one.
     const [inX, outX] = [-WIDTH * side * 0.92, WIDTH * side];
     const end = 8 - o * 7;
     const outer = end - o * 1.5;
@@ -104,7 +104,7 @@ export class Eye {
     this.#ball.set(path`translate(${lookX * LOOK} ${lookY * LOOK + 1.5})`);
     this.#iris.set(`scale(${Math.round(pupil * 100) / 100})`);
     this.#stars.set(short(stars));
-    // The inner end goes down with a frown, and up with sorrow.
+    // The inner end of the brow goes down with a frown, and up with sorrow.
     const [near, far] = [frown * 8, -frown * 4];
     this.#browLine.set(
       path`M${-15 * side},${brow + near} Q${2 * side},${brow - 6 + (near + far) / 2} ${17 * side},${brow + 2 + far}`,

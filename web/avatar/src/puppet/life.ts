@@ -1,4 +1,4 @@
-// What the puppet does by itself: it breathes, blinks, and looks somewhere else now and then.
+// Idle movement of the puppet: it breathes, blinks, and looks around now and then.
 
 const BLINK_MS = 150;
 
@@ -12,23 +12,23 @@ export class Life {
     this.#random = random;
   }
 
-  /** Before the first picture, and after a rest: nothing is made up for. */
+  /** Called before the first frame and after a pause: missed time is skipped. */
   wake(now: number): void {
     this.#blinkAt = now + 1_200 + this.#random() * 2_500;
     this.#glanceAt = now + 3_000 + this.#random() * 4_000;
   }
 
-  /** How far the lids leave the eyes open. */
+  /** Openness of the lids. */
   lids(now: number): number {
     if (now > this.#blinkAt + BLINK_MS) {
-      // Now and then twice in a row.
+      // Sometimes twice in a row.
       this.#blinkAt = now + (this.#random() < 0.15 ? 180 : 2_400 + this.#random() * 3_400);
     }
     const since = now - this.#blinkAt;
     return since < 0 ? 1 : Math.abs(1 - (2 * since) / BLINK_MS);
   }
 
-  /** Whether the lids move just now. */
+  /** Whether the lids are moving. */
   isBlinking(now: number): boolean {
     return now >= this.#blinkAt && now <= this.#blinkAt + BLINK_MS;
   }
@@ -41,7 +41,7 @@ export class Life {
     return this.#glance;
   }
 
-  /** -1 breathed out, 1 breathed in. */
+  /** Breath: -1 out, 1 in. */
   breath(now: number): number {
     return Math.sin(now / 620);
   }

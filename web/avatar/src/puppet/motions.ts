@@ -1,19 +1,19 @@
-// What the puppet can do, each as a pose over time, laid over its expression.
+// Motions of the puppet, each as a pose over time that is added to the expression.
 
 import type { Pose } from "./pose.ts";
 
 export interface Motion {
   /** Milliseconds. */
   readonly lasts: number;
-  /** The moment that says it best, 0 to 1: what is seen where nothing may move. */
+  /** The most expressive moment, 0 to 1: shown if motion is reduced. */
   readonly still: number;
-  /** What is added to the pose, at 0 to 1 of its time. */
+  /** Addition to the pose, at 0 to 1 of the duration. */
   at(t: number): Partial<Pose>;
 }
 
 const { PI, sin, cos, abs } = Math;
 
-/** Up in the first part of the time and down in the last one. */
+/** Envelope: up in the first part of the time and down in the last one. */
 function hold(t: number, edge = 0.2): number {
   const smooth = (x: number): number => x * x * (3 - 2 * x);
   if (t < edge) return smooth(t / edge);
@@ -28,13 +28,13 @@ const hop = (t: number, count: number): number => abs(sin(t * count * PI));
 
 const GROUPS: Readonly<Record<string, readonly Motion[]>> = {
   Idle: [
-    // Looks about.
+    // Looking around.
     {
       lasts: 2_600,
       still: 0.25,
       at: (t) => ({ lookX: swing(t, 1) * 0.8, tilt: swing(t, 1) * 4, headX: swing(t, 1) * 5 }),
     },
-    // Hums.
+    // Humming.
     {
       lasts: 3_000,
       still: 0.12,
@@ -67,7 +67,7 @@ const GROUPS: Readonly<Record<string, readonly Motion[]>> = {
         smile: 0.4 * hold(t),
       }),
     },
-    // With both hands.
+    // Both hands.
     {
       lasts: 2_200,
       still: 0.4,
@@ -104,7 +104,7 @@ const GROUPS: Readonly<Record<string, readonly Motion[]>> = {
       }),
     },
   ],
-  // Who knows.
+  // Shrugging.
   Shrug: [
     {
       lasts: 1_500,

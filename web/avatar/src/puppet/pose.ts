@@ -1,13 +1,13 @@
-// How the puppet looks at a moment, as numbers. Expressions and motions are poses; between two of them lies a mixture.
+// A pose of the puppet, as numbers. Expressions and motions are poses; poses can be mixed.
 
-/** What a pose says; 0 is at rest unless it says otherwise. */
+/** The pose at rest. Most values are 0. */
 export const REST = {
-  /** How far each eye is open: 0 closed, 1 open, more is wide. Left and right as seen by who looks. */
+  /** Openness of each eye: 0 closed, 1 open, more is wide. Left and right as seen by the viewer. */
   openLeft: 1,
   openRight: 1,
-  /** How a closed eye is bent: 0 asleep, 1 laughing. */
+  /** Curvature of a closed eye: 0 asleep, 1 laughing. */
   joy: 0,
-  /** Where the eyes look, -1 to 1. */
+  /** Direction of the eyes, -1 to 1. */
   lookX: 0,
   lookY: 0,
   pupil: 1,
@@ -20,16 +20,16 @@ export const REST = {
   smile: 0.35,
   mouthOpen: 0,
   mouthWidth: 1,
-  /** 1: an open mouth is an O. */
+  /** Roundness of an open mouth; 1 is an O. */
   mouthRound: 0,
-  /** A mouth that is pulled to one side. */
+  /** Sideways shift of the mouth. */
   mouthSkew: 0,
   blush: 0.35,
-  /** Degrees to the right. */
+  /** Rotation of the head in degrees to the right. */
   tilt: 0,
   headX: 0,
   headY: 0,
-  /** The body as a whole: degrees, sideways, up is negative. */
+  /** The whole body: degrees, sideways, up is negative. */
   lean: 0,
   bodyX: 0,
   bodyY: 0,
@@ -38,7 +38,7 @@ export const REST = {
   armRight: 0,
   handLeft: 0,
   handRight: 0,
-  /** What hangs in the air beside it, each 0 to 1. */
+  /** Symbols next to the face, each 0 to 1. */
   tear: 0,
   sweat: 0,
   hearts: 0,
@@ -55,7 +55,7 @@ export type Part = keyof Pose;
 
 export const PARTS = Object.keys(REST).filter((key): key is Part => key in REST);
 
-/** Goes toward another pose, most of the way in `1 / speed` seconds; answers whether it has arrived. */
+/** Moves toward another pose, most of the way in `1 / speed` seconds; returns whether it has arrived. */
 export function approach(pose: Pose, goal: Pose, seconds: number, speed: number): boolean {
   const share = 1 - Math.exp(-seconds * speed);
   let hasArrived = true;

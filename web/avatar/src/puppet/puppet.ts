@@ -11,7 +11,7 @@ import { approach, PARTS, type Pose, REST } from "./pose.ts";
 export interface PuppetOptions {
   clock?: Clock;
   random?: () => number;
-  /** Whether whoever looks wants as little movement as can be. */
+  /** Whether the viewer prefers reduced motion. */
   isReduced?: () => boolean;
 }
 
@@ -21,15 +21,15 @@ export const PUPPET: AvatarInfo = {
   motions: Object.fromEntries([...MOTIONS].map(([group, motions]) => [group, motions.length])),
 };
 
-/** A pose is gone to by 63 % in a tenth of a second. */
+/** A pose is reached by 63 % in a tenth of a second. */
 const SPEED = 10;
-/** To a place it looks by 63 % in a sixth of a second. */
+/** A direction of the eyes is reached by 63 % in a sixth of a second. */
 const LOOK_SPEED = 6;
-/** While it only breathes, every second picture is enough: so long after one none is asked for. */
+/** While it only breathes, every second frame is enough: none is requested for this time after a frame. */
 const CALM_MS = 20;
-/** What was away for longer goes on where it was. */
+/** Longer gaps between frames are skipped. */
 const LONGEST_STEP_MS = 100;
-/** Without a word for so long, the mouth shuts. */
+/** The mouth closes after this time without a level. */
 const SILENT_MS = 200;
 const STILL = { lids: 1, glance: 0, breath: 0, lag: 0 };
 
@@ -43,9 +43,9 @@ export class Puppet implements AvatarDriver {
   readonly #pose: Pose = { ...REST };
   #isActive = true;
   #playing: { motion: Motion; since: number } | undefined;
-  /** One deep: who asks again means the newer one. */
+  /** Queue of one motion: a newer request replaces it. */
   #next: Motion | undefined;
-  /** Where to, and where it looks by now. */
+  /** Target and current direction of the eyes. */
   #lookX = 0;
   #lookY = 0;
   #gazeX = 0;
@@ -56,7 +56,7 @@ export class Puppet implements AvatarDriver {
   #lag = 0;
   #lagSpeed = 0;
   #drawnAt = 0;
-  /** The expression is there, and nothing swings. */
+  /** The expression is reached, and nothing swings. */
   #isSettled = false;
   #stopFrame: (() => void) | undefined;
   #stopMotion: (() => void) | undefined;
@@ -126,7 +126,7 @@ export class Puppet implements AvatarDriver {
     this.#drawing = undefined;
   }
 
-  /** Nothing moves: every change is one picture. */
+  /** Motion is reduced: every change is one frame. */
   get #isStill(): boolean {
     return !this.#isActive || this.#isReduced();
   }
@@ -168,7 +168,7 @@ export class Puppet implements AvatarDriver {
   }
 
   readonly #frame = (now: number): void => {
-    // Whoever has asked for stillness meanwhile gets it.
+    // The preference may have changed in between.
     if (this.#isStill) return this.#begin();
     this.#askForFrame(this.#isSettled && !this.#life.isBlinking(now));
     const passed = now - this.#drawnAt;
@@ -180,7 +180,7 @@ export class Puppet implements AvatarDriver {
     this.#gazeY += (this.#lookY - this.#gazeY) * share;
     const isLooking = Math.abs(this.#lookX - this.#gazeX) + Math.abs(this.#lookY - this.#gazeY) > 0.01;
     const wanted = now - this.#spokenAt > SILENT_MS ? 0 : this.#level;
-    // Twice as fast open as shut, as mouths are.
+    // The mouth opens twice as fast as it closes.
     this.#voice += (wanted - this.#voice) * (1 - Math.exp(-seconds * (wanted > this.#voice ? 25 : 14)));
     if (this.#voice < 0.01) this.#voice = 0;
     const pose = this.#posed(now);
@@ -201,10 +201,10 @@ export class Puppet implements AvatarDriver {
     this.#drawing?.draw(this.#posed(undefined), STILL);
   }
 
-  /** The face, and over it the motion and the voice. `undefined`: the moment of the motion that says it best. */
+  /** The expression with motion and voice added. `undefined`: the most expressive moment of the motion. */
   #posed(now: number | undefined): Pose {
     const pose = { ...this.#pose };
-    // The eyes go first and the head a part of the way.
+    // The eyes move first, and the head a part of the way.
     pose.lookX += this.#gazeX * 0.85;
     pose.lookY += this.#gazeY * 0.6;
     pose.headX += this.#gazeX * 5;
@@ -223,7 +223,7 @@ export class Puppet implements AvatarDriver {
     return pose;
   }
 
-  /** The tuft is on a spring that the head pulls at. */
+  /** The tuft hangs on a spring that the head pulls. */
   #swing(pose: Pose, seconds: number): void {
     const pull = -pose.tilt * 0.9 - pose.headX * 0.8 - pose.bodyX * 0.6;
     this.#lagSpeed += ((pull - this.#lag) * 140 - this.#lagSpeed * 7) * Math.min(seconds, 0.034);
@@ -232,7 +232,7 @@ export class Puppet implements AvatarDriver {
   }
 }
 
-/** It is looked at with every picture, so it is asked for once. */
+/** Queried with every frame, so the media query is created once. */
 function prefersStill(): () => boolean {
   const query = globalThis.matchMedia?.("(prefers-reduced-motion: reduce)");
   return () => query?.matches ?? false;

@@ -1,4 +1,4 @@
-// Little helpers to draw with: elements by name, and parts that are only touched when they change.
+// SVG helpers: elements by name, and attributes that are written only when they change.
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -15,15 +15,15 @@ export function svg(
   return element;
 }
 
-/** A shape that does not change. */
+/** A constant shape. */
 export const shape = (d: string, attributes: Attributes = {}): SVGElement =>
   svg("path", { d, ...attributes });
 
-/** A line that does not change. */
+/** A constant line. */
 export const line = (d: string, stroke: string, width: number, attributes: Attributes = {}): SVGElement =>
   svg("path", { d, fill: "none", stroke, "stroke-width": width, "stroke-linecap": "round", ...attributes });
 
-/** Colors from top to bottom. */
+/** A gradient from top to bottom. */
 export function gradient(id: string, ...colors: readonly string[]): SVGElement {
   const stops = colors.map((color, at) =>
     svg("stop", { offset: at / (colors.length - 1), "stop-color": color }),
@@ -31,7 +31,7 @@ export function gradient(id: string, ...colors: readonly string[]): SVGElement {
   return svg("linearGradient", { id, x1: 0, y1: 0, x2: 0, y2: 1 }, ...stops);
 }
 
-/** An attribute that changes: set only when it is another one. */
+/** An attribute that is written only when its value changes. */
 export class Changing {
   readonly #element: Element;
   readonly #name: string;
@@ -49,10 +49,10 @@ export class Changing {
   }
 }
 
-/** As short as it can be drawn: more digits than these nobody sees. */
+/** A number with few digits: more are invisible. */
 export const short = (n: number): string => String(Math.round(n * 10) / 10);
 
-/** The numbers of a path, shortened. */
+/** Path data with shortened numbers. */
 export function path(parts: TemplateStringsArray, ...numbers: readonly number[]): string {
   return parts.reduce((all, part, at) => all + short(numbers[at - 1] ?? 0) + part);
 }

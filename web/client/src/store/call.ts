@@ -1,4 +1,4 @@
-// What events make of one tool call.
+// Applies events to one tool call.
 
 import type { Block, Event } from "../api.ts";
 import { assign, defined } from "./defined.ts";
@@ -89,7 +89,7 @@ export function absorbCall(call: CallBlock, event: CallEvent): void {
 }
 
 function ask(call: CallBlock, event: Extract<Event, { type: "approval_request" }>): void {
-  // Kinds of a later release ask for something that cannot be shown here.
+  // Kinds of later releases cannot be shown here.
   if (
     event.kind !== undefined &&
     event.kind !== null &&

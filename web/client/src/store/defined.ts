@@ -1,14 +1,14 @@
 /**
- * An object without what it does not have. The log leaves out what is not there, and so does the fold: a field that is
- * `undefined` or `null` is no field. All fields have to be named, so that one that is added to the type is not forgotten.
+ * An object without its absent fields. The log leaves them out, and so does the fold: `undefined` and `null` mean absent. All fields
+ * have to be named, so that a new field of the type is not forgotten.
  */
 export function defined<T extends object>(fields: { [K in keyof T]-?: T[K] | undefined | null }): T {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined && value !== null);
-  // Fields that must be there are there: their types allow `undefined` only where they may be absent.
+  // Required fields are present: their types allow `undefined` only for optional ones.
   return Object.fromEntries(entries) as T;
 }
 
-/** Gives a field its value, or takes the field away. */
+/** Sets or deletes a field. */
 export function assign<T extends object, K extends keyof T>(
   target: T,
   name: K,

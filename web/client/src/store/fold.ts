@@ -1,5 +1,5 @@
-// From events to the message: what `crates/engine/src/fold.rs` does, in TypeScript. `specs/vectors` holds logs with what they
-// fold to there; both folds are tested against them.
+// Folds events to the message, like `crates/engine/src/fold.rs`. `specs/vectors` contains logs with their messages; both folds are
+// tested against them.
 
 import type { Block, Event, Message } from "../api.ts";
 import { absorbCall, type CallBlock } from "./call.ts";
@@ -109,7 +109,7 @@ export function absorb(message: Message, event: Event): BlockChange | undefined 
     case "block_superseded":
       return absorbInto(message, event);
     case "turn_resumed":
-    // For the model alone: viewers get it without its text.
+    // For the model only: viewers get it without its text.
     case "model_text":
       return NOTHING;
     default: {
@@ -177,7 +177,7 @@ function endStep(message: Message, event: EventOf<"step_end">): BlockChange {
   return { blocks };
 }
 
-/** A count that is missing here does not compile. */
+/** Fields of usage; a missing one does not compile. */
 const COUNTS: { readonly [name in keyof Message["usage"]]-?: true } = {
   input_tokens: true,
   output_tokens: true,
@@ -243,7 +243,7 @@ function opened(message: Message, start: EventOf<"block_start">): Block {
     case "error":
       return { kind: "error", ...faultOf(start) };
     default:
-      // Of a later release. It keeps the indexes of the other blocks right.
+      // A block of a later release. It keeps the indexes of the other blocks right.
       return { kind: "unrecognised" };
   }
 }
@@ -327,7 +327,7 @@ function absorbSound(block: Extract<Block, { kind: "audio" }>, event: BlockEvent
       block.state = "closed";
       return;
     case "block_superseded":
-      // A sound cannot be cut by characters: it stays, or it goes.
+      // Audio cannot be cut by characters: it is kept or dropped.
       if (event.keep_chars === 0) {
         block.data = [];
         block.transcript = "";

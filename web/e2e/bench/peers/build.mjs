@@ -1,4 +1,4 @@
-// `node build.mjs streamdown`: the page of one peer, in `dist/streamdown`. CLIENT names our client's sources: all read the same way.
+// `node build.mjs streamdown`: builds the page of one peer to `dist/streamdown`. CLIENT is the path of our client's sources, which all use.
 
 import { resolve } from "node:path";
 import react from "@vitejs/plugin-react";

@@ -1,9 +1,9 @@
-// `<details>`, with Markdown inside: from its tag to the tag that ends it, not counting what stands in fenced code.
+// `<details>` with Markdown inside: up to the closing tag, ignoring fenced code.
 
 import type { Lexer, Token } from "marked";
 import type { Details } from "../tokens.ts";
 
-/** Levels of details within details; deeper ones are text. */
+/** Nesting limit; deeper ones are text. */
 const DEPTH_MAX = 6;
 const OPENING = /^ {0,3}<details(\s+open(?:="(?:open|true)?")?)?\s*>/i;
 const SUMMARY = /^\s*<summary>([\s\S]*?)<\/summary>/i;
@@ -37,7 +37,7 @@ function inline(lexer: Lexer, text: string): Token[] {
   return text === "" ? [] : lexer.inline(text);
 }
 
-/** Where the tag that ends it begins and where its line ends; `undefined`: it has not come. */
+/** Start of the closing tag and end of its line; `undefined`: not there yet. */
 function endOf(src: string, start: number): { from: number; to: number } | undefined {
   let open = 1;
   let fence: string | undefined;

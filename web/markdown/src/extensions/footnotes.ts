@@ -3,14 +3,14 @@
 import type { Lexer } from "marked";
 import type { Footnote, FootnoteRef } from "../tokens.ts";
 
-/** Characters of a footnote's label. */
+/** Maximum length of a label. */
 const LABEL_CHARS_MAX = 64;
 const LABEL = `\\[\\^([^\\]\\s^[]{1,${LABEL_CHARS_MAX}})\\]`;
 const DEFINITION = new RegExp(
   `^ {0,3}${LABEL}:[ \\t]*([^\\n]*(?:\\n(?:[ \\t]*\\n)*(?: {2,}|\\t)[ \\t]*[^\\s][^\\n]*)*)`,
 );
 const REFERENCE = new RegExp(`^${LABEL}(?![(:[])`);
-/** Where a paragraph ends because a footnote begins. */
+/** A footnote that ends a paragraph. */
 export const FOOTNOTE_LINE = new RegExp(`\\n(?= {0,3}${LABEL}:)`);
 
 export function footnote(this: { lexer: Lexer }, src: string): Footnote | undefined {

@@ -1,22 +1,22 @@
-// Maths in the ways that models write it: `$…$`, `$$…$$`, `\(…\)`, `\[…\]`. What could be prices or escaped brackets is text.
+// Maths in the notations of models: `$…$`, `$$…$$`, `\(…\)`, `\[…\]`. Possible prices and escaped brackets are text.
 
 import type { Token } from "marked";
 import type { Maths } from "../tokens.ts";
 
-/** Characters of one formula; a longer one is text. */
+/** Maximum length of a formula; a longer one is text. */
 const FORMULA_CHARS_MAX = 4_000;
 const BLANK_LINE = /\n[ \t]*\n/;
 const LINE = /^ {0,3}(?=\$\$|\\\[)/;
-/** Where a paragraph ends because a formula begins on a line of its own. */
+/** A display formula that ends a paragraph. */
 export const MATHS_LINE = /\n(?= {0,3}(?:\$\$|\\\[))/;
-/** Whether there can be any in a text. */
+/** Quick check for formulas in a text. */
 export const MAY_BE_MATHS = /\$|\\[([]/;
-/** Behind it a bracket is an escaped one. */
+/** After this, a bracket is an escaped one. */
 const ESCAPE_OR_LETTER = /[A-Za-z\d]$|\\[^\w\s]$/;
-/** `5 and CA`: words that are no command and no argument of one. */
+/** Removes commands with their arguments, so that `5 and CA` remains to be checked. */
 const COMMAND = /\\[a-z]+\*?\s*(?:\{[^{}]*\})?/gi;
 
-/** A formula on lines of its own; without its end, as long as it may still come. */
+/** A display formula; an incomplete one, as long as its end may still come. */
 export function mathsBlock(src: string): Maths | undefined {
   const indent = LINE.exec(src)?.[0].length;
   if (indent === undefined) return undefined;
@@ -34,7 +34,7 @@ export function mathsBlock(src: string): Maths | undefined {
   return { type: "maths", raw: src, text: body.trim(), isDisplay: true, isClosed: false };
 }
 
-/** A formula within a text. */
+/** An inline formula. */
 export function maths(src: string, before: string): Maths | undefined {
   if (src.startsWith("$$")) return before.endsWith("$") ? undefined : display(src);
   if (src.startsWith("\\[")) return ESCAPE_OR_LETTER.test(before) ? undefined : display(src);
@@ -44,12 +44,12 @@ export function maths(src: string, before: string): Maths | undefined {
   return undefined;
 }
 
-/** What stands before: the end of the text that was read last. */
+/** Passes the end of the preceding text. */
 export function mathsIn(src: string, before: readonly Token[]): Maths | undefined {
   return maths(src, before.at(-1)?.raw ?? "");
 }
 
-/** A text whose formulas are letters, so that no `*` and `_` in them is emphasis. `masked` has those of code and links already. */
+/** The text with formulas replaced by letters, so that their `*` and `_` are no emphasis. `masked`: code and links are replaced already. */
 export function withoutMaths(source: string, masked: string): string {
   if (source.length !== masked.length || !MAY_BE_MATHS.test(source)) return masked;
   let text = masked;
@@ -71,7 +71,7 @@ function display(src: string): Maths | undefined {
   return found && { ...found, isDisplay: true };
 }
 
-/** From one mark to the next other; a backslash takes the character after it along. */
+/** A formula between two delimiters; a backslash escapes the next character. */
 function between(src: string, open: string, close: string): Maths | undefined {
   if (!src.startsWith(open)) return undefined;
   const end = endOf(src, open.length, close);
@@ -100,7 +100,7 @@ function closesAnywhere(body: string, mark: string): boolean {
   return endOf(body, 0, mark === "$$" ? "$$" : "\\]") !== undefined;
 }
 
-/** `$x$`: no space within the marks, no number behind them, and nothing that reads like prices. */
+/** `$x$`: no space inside of the delimiters, no digit after them, and nothing that may be prices. */
 function dollars(src: string): Maths | undefined {
   if (/^\$[\s$]/.test(src)) return undefined;
   const end = endOf(src, 1, "$");

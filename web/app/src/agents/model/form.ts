@@ -1,4 +1,4 @@
-// The settings of an agent as a form: what was typed, and what that says. Which fields there are, the server says.
+// Settings of an agent as a form: conversion between typed values and settings. The server defines the fields.
 // Framework-free.
 
 import type { AgentField, AgentSettings } from "@throughline/client";
@@ -6,14 +6,14 @@ import { isObject } from "../../tester/model/fields.ts";
 import { jsonOr, type RuleDraft, ruleDraft, ruleOf } from "./rules.ts";
 import { type TextRuleDraft, textRuleDraft, textRuleOf } from "./text-rules.ts";
 
-/** What stands in the form. Numbers and JSON are what was typed, so that nothing typed is lost. */
+/** State of the form. Numbers and JSON are kept as typed, so that no input is lost. */
 export interface Draft {
-  /** By path. */
+  /** Typed values by path. */
   fields: Readonly<Record<string, string | boolean>>;
   /** `tool_toggles` */
   toggles: Readonly<Record<string, boolean>>;
   rules: readonly RuleDraft[];
-  /** Preset of rules after those; empty: none. */
+  /** Preset of rules after the agent's own; empty: none. */
   permissions: string;
   textRules: readonly TextRuleDraft[];
 }
@@ -30,7 +30,7 @@ export function draftOf(fields: Fields, settings: AgentSettings): Draft {
   };
 }
 
-/** Settings as the form says. What it has no field for stays as it was; what is no number is left to the server to refuse. */
+/** Settings from the form. Settings without a field stay unchanged; invalid numbers are left to the server to refuse. */
 export function settingsOf(fields: Fields, before: AgentSettings, draft: Draft): AgentSettings {
   const settings = structuredClone(before);
   for (const { path, kind } of fields) put(settings, path, said(kind, draft.fields[path] ?? ""));
@@ -58,7 +58,7 @@ function put(settings: object, path: string, value: unknown): void {
   let at = settings as Record<string, unknown>;
   for (const name of names) {
     const inside = isObject(at[name]) ? at[name] : {};
-    // A part of which nothing is said is none.
+    // A section whose fields are all empty is left out.
     if (value === undefined && Object.keys(inside).length === 0) return;
     at[name] = inside;
     at = inside;
@@ -75,7 +75,7 @@ function typed(kind: string, value: unknown): string | boolean {
   return isObject(value) && Object.keys(value).length === 0 ? "" : JSON.stringify(value, null, 2);
 }
 
-/** `undefined`: nothing is said. */
+/** The value of a field; `undefined`: empty. */
 function said(kind: string, typed: string | boolean): unknown {
   if (typeof typed === "boolean") return typed;
   const text = typed.trim();
@@ -86,7 +86,7 @@ function said(kind: string, typed: string | boolean): unknown {
   return kind === "json" ? jsonOr(typed) : typed;
 }
 
-/** Whether a mistake that the server found is at this field, or in it. */
+/** True if the server's error is about this field, or about a part of it. */
 export function isAt(param: string | undefined, path: string): boolean {
   const place = param?.replace(/^settings\./, "");
   return place === path || place?.startsWith(`${path}.`) === true || place?.startsWith(`${path}[`) === true;

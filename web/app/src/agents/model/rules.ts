@@ -1,4 +1,4 @@
-// Rules as they are typed. What they mean, the server alone knows. Framework-free.
+// Approval rules as typed. Only the server interprets them. Framework-free.
 
 import { isObject } from "../../tester/model/fields.ts";
 
@@ -6,10 +6,10 @@ export const DECISIONS = ["allow", "ask", "deny"] as const;
 export const EFFECTS = ["pure", "read", "cosmetic", "idempotent", "write", "external"] as const;
 export const TESTS = ["equals", "one_of", "glob", "starts_with", "under", "host"] as const;
 
-/** What decides where no rule does; empty: the effect of the tool. */
+/** Default decision without a matching rule; empty: by the effect of the tool. */
 export const PERMISSIONS = ["", "read_only", "workspace", "everything"] as const;
 
-/** A test of one argument. */
+/** A condition on one argument. */
 export interface TestDraft {
   /** Name or JSON pointer. */
   which: string;
@@ -18,7 +18,7 @@ export interface TestDraft {
 }
 
 export interface RuleDraft {
-  /** It keeps it wherever it is moved. */
+  /** Stable key, kept when the rule is moved. */
   key: number;
   decide: string;
   /** Patterns, with commas between them. */
@@ -67,7 +67,7 @@ export function ruleOf({ decide, tool, source, effect, tests, reason }: RuleDraf
   };
 }
 
-/** Tests that no rule can have: of no argument, or a second one of the same. They would be lost unseen. */
+/** Conditions that cannot be saved: without an argument, or a second one for the same argument. */
 export function strayTests({ tests }: RuleDraft): ReadonlySet<TestDraft> {
   return new Set(
     tests.filter(
@@ -100,13 +100,13 @@ function meant(test: string, text: string): unknown {
   return Array.isArray(list) ? list : commas(text).map(jsonOr);
 }
 
-/** What has to be typed to mean this. */
+/** The text to type for this value. */
 function typedAs(test: string, value: unknown): string {
   if (test === "one_of") return manyText(value);
   return test === "equals" || typeof value !== "string" ? oneText(value) : value;
 }
 
-/** A text that would be read as something else is written as JSON. */
+/** A text that would be parsed as something else is written as JSON. */
 function oneText(value: unknown): string {
   return typeof value === "string" && jsonOr(value) === value ? value : JSON.stringify(value);
 }
@@ -118,7 +118,7 @@ function manyText(value: unknown): string {
   return texts.length > 0 && texts.every(isPlain) ? texts.join(", ") : JSON.stringify(value);
 }
 
-/** What a text says as JSON; the text, if it says nothing. */
+/** The text parsed as JSON; the text itself if it is not JSON. */
 export function jsonOr(text: string): unknown {
   try {
     return JSON.parse(text);

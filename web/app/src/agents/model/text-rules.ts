@@ -1,4 +1,4 @@
-// Text rules as they are typed. What they match, the server alone knows. Framework-free.
+// Text rules as typed. Only the server interprets them. Framework-free.
 
 import type { AgentSettings, TextRuleBody } from "@throughline/client";
 
@@ -7,7 +7,7 @@ export const ROLES = ["assistant", "tool", "user"] as const;
 export type Role = (typeof ROLES)[number];
 
 export interface TextRuleDraft {
-  /** It keeps it wherever it is moved. */
+  /** Stable key, kept when the rule is moved. */
   key: number;
   name: string;
   pattern: string;
@@ -46,16 +46,16 @@ export function textRuleOf(draft: TextRuleDraft): TextRuleBody {
   };
 }
 
-/** A message of the user is shown as its author wrote it, so no rule can be about that. */
+/** Messages of users are always shown as written, so no rule can target their display. */
 export function withTarget(draft: TextRuleDraft, target: string): TextRuleDraft {
   const roles = target === "shown" ? draft.roles.filter((role) => role !== "user") : draft.roles;
   return { ...draft, target, roles: roles.length > 0 ? roles : ["assistant"] };
 }
 
-/** The rule is in its place and does nothing. */
+/** A rule that keeps its position and does nothing. */
 const ASLEEP: TextRuleBody = { pattern: ".", hide: true, in: "shown", enabled: false };
 
-/** For a preview while somebody types: a rule without a pattern is no mistake yet. */
+/** Settings for a preview during typing: a rule without a pattern is not an error yet. */
 export function unfinished(settings: AgentSettings): AgentSettings {
   const { text_rules } = settings;
   if (text_rules === undefined) return settings;

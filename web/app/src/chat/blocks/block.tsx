@@ -12,12 +12,12 @@ import { Growth } from "./markdown/growth.ts";
 import { TextBlock } from "./text.tsx";
 import { Thinking } from "./thinking.tsx";
 
-/** Fetched with the first source that is named. */
+/** Loaded with the first citation. */
 const Citations = later(() => import("./citations.tsx"));
-/** Fetched when the first sound comes. */
+/** Loaded with the first audio block. */
 const VoiceBubble = later(() => import("../../voice/bubble.tsx"));
 
-/** One block of a message. It alone is drawn anew when it changes. */
+/** One block of a message. It re-renders only when the block changes. */
 export const BlockView = memo(function BlockView({ at }: { at: number }) {
   const { store } = useEntry();
   const [growth] = useState(() => new Growth());
@@ -31,10 +31,10 @@ export const BlockView = memo(function BlockView({ at }: { at: number }) {
   );
 });
 
-/** A call that was unfolded from a group. */
+/** A call that was expanded from a group. */
 export const CallBlockView = BlockView;
 
-/** A text without words draws no empty line. */
+/** An empty text is not rendered. */
 function isNothing(block: Readonly<Block>): boolean {
   return block.kind === "unrecognised" || (block.kind === "text" && block.text.trim() === "");
 }

@@ -1,4 +1,4 @@
-// Words of the sources of a text.
+// Texts of citations.
 
 import { lazyWords } from "../../i18n/use.ts";
 

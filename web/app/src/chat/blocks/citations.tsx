@@ -1,7 +1,7 @@
 import { sourcesOf } from "../model/citations.ts";
 import { useCitationWords } from "./citation-words.ts";
 
-/** What a text goes by, as the upstream names it. */
+/** Citations of a text, as the upstream names them. */
 export default function Citations({ sources }: { sources: readonly unknown[] }) {
   const words = useCitationWords();
   const shown = sourcesOf(sources);

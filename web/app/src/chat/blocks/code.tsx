@@ -7,12 +7,12 @@ import type { Piece } from "./highlight.ts";
 
 const Frame = later(() => import("./frame.tsx"));
 
-/** What can be shown as more than code, by the name of its language. */
+/** Languages that can be rendered in a frame. */
 const FRAMES: Readonly<Record<string, FrameKind>> = { mermaid: "diagram", html: "html", svg: "svg" };
-/** A longer one is shown as code alone. */
+/** Longer code is never rendered in a frame. */
 const FRAME_CHARS_MAX = 100_000;
 
-/** A longer one is left as it is: colors help nobody there. */
+/** Longer code is not highlighted. */
 const COLORED_CHARS_MAX = 64_000;
 
 export function Code({ text, language, isClosed }: { text: string; language: string; isClosed: boolean }) {
@@ -22,7 +22,7 @@ export function Code({ text, language, isClosed }: { text: string; language: str
   const isDiagram = kind === "diagram";
   const [choice, setChoice] = useState<boolean>();
   const [failure, setFailure] = useState<string>();
-  // A diagram is what was meant; a document runs scripts, so somebody asks for it.
+  // A diagram is rendered at once; a document runs scripts, so it needs a click.
   const isFramed = kind !== undefined && (choice ?? isDiagram) && failure === undefined;
   return (
     <div className="code" dir="ltr">
@@ -70,7 +70,7 @@ function Source({ text, name, isClosed }: { text: string; name: string; isClosed
   );
 }
 
-/** The code in its colors, once it is closed and nothing else is to be done. */
+/** Highlights the code once it is closed and the browser is idle. */
 function usePieces(text: string, language: string, isClosed: boolean): readonly Piece[] | undefined {
   const [read, setRead] = useState<{ text: string; pieces: readonly Piece[] }>();
   useEffect(() => {
@@ -81,7 +81,7 @@ function usePieces(text: string, language: string, isClosed: boolean): readonly 
       const pieces = piecesOf(text, language);
       if (isWanted) setRead({ text, pieces });
     };
-    // Without colors it is the same code.
+    // Without highlighting the code is the same.
     const cancel = whenIdle(() => void color().catch(() => undefined));
     return () => {
       isWanted = false;
@@ -91,7 +91,7 @@ function usePieces(text: string, language: string, isClosed: boolean): readonly 
   return read?.text === text ? read.pieces : undefined;
 }
 
-/** Not every browser tells when it is idle. */
+/** Runs when the browser is idle; not every browser tells. */
 function whenIdle(act: () => void): () => void {
   if (typeof requestIdleCallback === "function") {
     const id = requestIdleCallback(act);

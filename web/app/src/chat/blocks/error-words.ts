@@ -1,4 +1,4 @@
-// Words of an error.
+// Texts of errors.
 
 import { lazyWords } from "../../i18n/use.ts";
 

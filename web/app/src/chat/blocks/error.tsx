@@ -8,9 +8,9 @@ import { useChat, useEntry } from "../context.tsx";
 import type { Entry } from "../model/entry.ts";
 import { useErrorWords } from "./error-words.ts";
 
-/** The model cannot call tools natively; written as text they work. */
+/** The model cannot call tools natively; text mode works. */
 const NO_TOOLS = "tool_calling_unsupported";
-/** The upstream was lost in the middle of what it said. */
+/** Errors by which a reply broke off in the middle. */
 const TORN: ReadonlySet<string> = new Set([
   "upstream_lost",
   "upstream_timeout",
@@ -18,7 +18,7 @@ const TORN: ReadonlySet<string> = new Set([
   "upstream_finish",
 ]);
 
-/** What helps most. */
+/** The most useful action for an error. */
 type Help = "continue" | "text_mode" | "connect" | "again";
 
 function helpFor(fault: Readonly<Fault>, { store }: Entry): Help {
@@ -31,7 +31,7 @@ function helpFor(fault: Readonly<Fault>, { store }: Entry): Help {
   return hasText && TORN.has(fault.code) ? "continue" : "again";
 }
 
-/** Why the message ends here: a sentence, and what helps. The rest is for whoever asks. */
+/** Error at the end of a message: a sentence and a remedy, with details to unfold. */
 export function ErrorBlock({ fault }: { fault: Readonly<Fault> }) {
   const words = useWords();
   const own = useErrorWords();

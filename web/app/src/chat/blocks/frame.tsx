@@ -4,10 +4,10 @@ import { theme } from "../../preferences.ts";
 
 export type FrameKind = "diagram" | "html" | "svg";
 
-/** How tall a frame may be, in CSS pixels. */
+/** Height of a frame in CSS pixels. */
 const HEIGHT_MIN = 48;
 const HEIGHT_MAX = 640;
-/** A diagram that is not drawn by then is shown as its source. */
+/** A diagram that takes longer is shown as its source. */
 const DIAGRAM_MS_MAX = 20_000;
 
 export interface FrameProps {
@@ -17,8 +17,8 @@ export interface FrameProps {
 }
 
 /**
- * What a model wrote, in a document that cannot reach this page, its storage or a network: an origin of its own and a policy without
- * sources. It gets the source as a message and sends its size.
+ * Content from a model in a document that cannot reach this page, its storage or a network: an origin of its own and a policy without
+ * sources. It receives the source as a message and sends its size.
  */
 export default function Frame({ kind, source, onFail }: FrameProps) {
   const words = useWords();
@@ -32,7 +32,7 @@ export default function Frame({ kind, source, onFail }: FrameProps) {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const heard = ({ source: sender, data }: MessageEvent): void => {
       const target = frame.current?.contentWindow;
-      // Its origin is opaque, so it is known by its window alone; and whatever it says, it is only ever a number or a sentence.
+      // Its origin is opaque, so messages are matched by window; their content is only ever read as a number or a sentence.
       if (!target || sender !== target || typeof data !== "object" || data === null) return;
       if (data.kind === "ready" && !isSent) {
         isSent = true;
@@ -55,7 +55,7 @@ export default function Frame({ kind, source, onFail }: FrameProps) {
   const isDiagram = kind === "diagram";
   return (
     <iframe
-      // Another theme is another drawing.
+      // Diagrams are redrawn when the theme changes.
       key={isDiagram ? look : "document"}
       ref={frame}
       className="frame"

@@ -1,4 +1,4 @@
-// Code in colors, as pieces of text: no markup is made. Fetched with the first code that is closed.
+// Syntax highlighting as pieces of text, without markup. Loaded with the first closed code block.
 
 import { type Color, type Language, languageOf } from "./languages.ts";
 
@@ -7,7 +7,7 @@ export interface Piece {
   readonly color: Color | undefined;
 }
 
-/** The text of all pieces is the code. What is no code of its language has fewer colors, and nothing else. */
+/** Splits code into colored pieces; joined, they are the code. Invalid code only gets fewer colors. */
 export function piecesOf(code: string, word: string): readonly Piece[] {
   const language = languageOf(word);
   if (language === undefined) return [{ text: code, color: undefined }];
@@ -38,7 +38,7 @@ function colorOfWord(
   language: Language,
 ): Color | undefined {
   const name = language.ignoresCase ? word.toLowerCase() : word;
-  // A member may be called like a keyword.
+  // A member may have the name of a keyword.
   const isMember = code[start - 1] === ".";
   if (!isMember && language.keys.has(name)) return "key";
   if (!isMember && language.values.has(name)) return "number";

@@ -1,10 +1,10 @@
-// Languages that are colored: each a list of what stands out in it, the first that fits at a place wins.
+// Highlighted languages: each an ordered list of patterns, the first match wins.
 
 export type Color = "key" | "text" | "number" | "name" | "remark" | "added" | "removed";
 
 /**
- * A color, or `word`: then the lists of the language say which, and what stands behind it. No pattern has a group that captures,
- * and none begins inside what it has tried already: the time is that of the length.
+ * A color, or `word`: then the word lists of the language and the text after it decide. No pattern has a capturing group,
+ * and none backtracks, so matching takes linear time.
  */
 export type Rule = readonly [Color | "word", string];
 
@@ -28,7 +28,7 @@ const NUMBER: Rule = [
 ];
 const WORD: Rule = ["word", String.raw`[\p{L}_$][\p{L}\d_$]*`];
 
-/** The names of all. */
+/** Names of all languages. */
 export const languageNames = (): readonly string[] => Object.keys(LANGUAGES);
 
 function language(
@@ -171,7 +171,7 @@ const LANGUAGES: Readonly<Record<string, Language>> = {
   ),
 };
 
-/** What people call them behind a fence. */
+/** Other names of languages in fences. */
 const ALIASES: Readonly<Record<string, string>> = {
   c: "cpp",
   "c++": "cpp",

@@ -2,7 +2,6 @@ import { useWords } from "../../i18n/use.ts";
 import type { Growth } from "./markdown/growth.ts";
 import { Markdown } from "./markdown/markdown.tsx";
 
-/** Visible text. */
 export function TextBlock({
   text,
   isOpen,

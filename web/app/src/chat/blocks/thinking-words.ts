@@ -1,4 +1,4 @@
-// Words of a thought.
+// Texts of a thinking block.
 
 import { lazyWords } from "../../i18n/use.ts";
 

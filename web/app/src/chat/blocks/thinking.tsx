@@ -7,7 +7,7 @@ import { thinkingMs } from "../model/figures.ts";
 import { Markdown } from "./markdown/markdown.tsx";
 import { useThinkingWords } from "./thinking-words.ts";
 
-/** What the model thinks: while it does, the sentence that it is at; all of it for whoever opens it. */
+/** A thinking block: the current sentence while it streams; the whole text unfolds. */
 export function Thinking({ text, isOpen, at }: { text: string; isOpen: boolean; at: number }) {
   const words = useThinkingWords();
   const { hold } = useChat();
@@ -45,7 +45,7 @@ export function Thinking({ text, isOpen, at }: { text: string; isOpen: boolean; 
   );
 }
 
-/** How long it took: as it was seen here, or as the figures of the turn say. */
+/** Duration of the thinking: measured on this page, or from the figures of the turn. */
 function useThoughtMs(at: number, isOpen: boolean): number | undefined {
   const { store } = useEntry();
   const { stats } = useHead(store);
@@ -58,12 +58,12 @@ function useThoughtMs(at: number, isOpen: boolean): number | undefined {
   return seen ?? thinkingMs(stats?.segments ?? [], store.outline(), at);
 }
 
-/** Nobody reads tenths of what a thought took. */
+/** Duration in whole seconds. */
 function seconds(ms: number): string {
   return duration(Math.max(1_000, Math.round(ms / 1_000) * 1_000)).replace(".0 s", " s");
 }
 
-/** The end of a long text is enough to find it in. */
+/** The current sentence is searched in this many last characters. */
 const LOOKED_AT_CHARS = 400;
 
 function lastSentence(text: string): string {

@@ -1,4 +1,4 @@
-// The words of a question, fetched with the first one.
+// Texts of an approval, loaded with the first one.
 
 import { lazyWords } from "../../i18n/use.ts";
 

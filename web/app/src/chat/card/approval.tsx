@@ -18,31 +18,31 @@ import { Attention } from "../model/attention.ts";
 import { type Lasting, useApprovalWords } from "./approval-words.ts";
 import { argumentsOf, askedTool, nameOf } from "./look.ts";
 
-/** Few tools ask anything: its form is fetched with the first question. */
+/** Elicitations are rare: their form is loaded with the first one. */
 const Elicitation = later(() => import("./elicitation.tsx"));
-/** Few arguments are edited. */
+/** Edited arguments are rare: their form is loaded with the first edit. */
 const ArgumentsForm = later(() => import("./arguments-form.tsx"));
 
 type Question = NonNullable<CallBlock["approval"]>;
 const LASTING: readonly Lasting[] = ["turn", "conversation", "always"];
-/** Where there is one question alone, no key is for another. */
+/** For a single approval, which gets all keys. */
 const ALONE = new Attention();
 
 export interface ApprovalProps {
   call: Readonly<CallBlock>;
   approval: Question;
   isOpen: boolean;
-  /** Gives the answer to the server. What that refuses is thrown. */
+  /** Sends the decision to the server. Throws what the server refuses. */
   decide(answer: ResolveApproval): Promise<void>;
-  /** Approves all that are open. */
+  /** Approves all open calls. */
   decideAll?: () => void;
-  /** Who shares out the keys among several questions. */
+  /** Decides which of several approvals gets the keys. */
   attention?: Attention;
-  /** What else there is to know before one answers. */
+  /** Further content above the buttons. */
   children?: ReactNode;
 }
 
-/** The question on the card. It needs nothing of the chat, so it can be asked elsewhere, too. */
+/** An approval or an elicitation. It does not need a chat, so other views can show it, too. */
 export default function Approval(props: ApprovalProps) {
   const { call, approval, isOpen, attention = ALONE, children } = props;
   const words = useWords();
@@ -65,7 +65,7 @@ export default function Approval(props: ApprovalProps) {
     };
     return attention.ask({
       id: approval.approval_id,
-      // What a tool asks needs more than a key.
+      // An elicitation needs more than a key press.
       approve: () => (isCall ? actions.current.approve() : show()),
       deny: () => actions.current.deny(),
       choose: () => (isCall ? actions.current.choose() : show()),
@@ -117,23 +117,23 @@ function isOnScreen(element: Element | null): boolean {
 /** Arguments while they are edited. */
 type Draft = { kind: "fields"; value: Record<string, unknown> | undefined } | { kind: "text"; text: string };
 
-/** How a denial is asked for: of this call, or also with answers that last. */
+/** Form of a denial: of this call, or with lasting choices. */
 type DenialForm = "once" | "lasting";
 
 interface Decision {
   isSending: "approve" | "deny" | undefined;
   denial: DenialForm | undefined;
-  /** The answers that last are shown. */
+  /** The lasting choices are shown. */
   isChoosing: boolean;
   failure: string | undefined;
-  /** They are shown as JSON. */
+  /** The arguments are edited as JSON. */
   isRaw: boolean;
-  /** `undefined`: the arguments are as they are. */
+  /** Edited arguments; `undefined`: unchanged. */
   draft: Draft | undefined;
   setRaw(isRaw: boolean): void;
   setDraft(draft: Draft | undefined): void;
   choose(): void;
-  /** Asks for the reason; `undefined`: no denial after all. */
+  /** Asks for the reason of a denial; `undefined`: cancels it. */
   deny(denial: DenialForm | undefined): void;
   send(answer: ResolveApproval): void;
 }
@@ -162,7 +162,7 @@ function useDecision({ call, approval, decide }: ApprovalProps): Decision {
       await decide(full);
       setDenial(undefined);
     } catch (error) {
-      // The card stays as the server says it is.
+      // The card keeps the state of the server.
       setSending(undefined);
       setFailure(error);
     }
@@ -188,7 +188,7 @@ function useDecision({ call, approval, decide }: ApprovalProps): Decision {
   };
 }
 
-/** What is edited is what is there: a character that nobody sees is its escape, and comes back as itself. */
+/** Edited text with invisible characters as escapes, which are parsed back. */
 function editable(value: unknown): string {
   return exact(pretty(value ?? {}));
 }
@@ -244,7 +244,7 @@ function Json({ value }: { value: unknown }) {
   );
 }
 
-/** What is asked for, as one would say it. */
+/** Arguments as a list of fields. */
 function FieldList({ members }: { members: Readonly<Record<string, unknown>> }) {
   const words = useWords();
   const entries = Object.entries(members);
@@ -317,7 +317,7 @@ function Buttons({ call, approval, isOpen, decideAll, attention, decision, tool 
   const toggle = (): void => {
     setRaw(!isRaw);
     if (draft === undefined) return;
-    // What was typed goes along, so far as it can be read.
+    // Typed text is kept when switching between fields and JSON, as far as it can be parsed.
     const typed = draft.kind === "fields" ? draft.value : objectOf(draft.text);
     setDraft(
       isRaw ? { kind: "fields", value: typed ?? members } : { kind: "text", text: editable(typed ?? value) },
@@ -410,7 +410,7 @@ function Buttons({ call, approval, isOpen, decideAll, attention, decision, tool 
   );
 }
 
-/** Answers that hold for more than this call. */
+/** Choices that hold for later calls, too. */
 function Choices({
   call,
   tool,
@@ -449,7 +449,7 @@ interface ScopesProps {
   choose(remember: RememberFor): void;
 }
 
-/** For how long an answer holds, and for which arguments. */
+/** Duration of a choice, and the arguments that it covers. */
 function Scopes({ names, isBusy, onlyThese, setOnlyThese, choose }: ScopesProps) {
   const own = useApprovalWords();
   return (
@@ -483,7 +483,7 @@ interface DenialProps {
   tool: string;
 }
 
-/** Why not, and what else is to be so: the turn stops, or calls like this one are denied without a question. */
+/** Denial with a reason; it can also stop the turn or deny similar calls from now on. */
 function Denial({ decision: { isSending, deny, send }, denial, tool }: DenialProps) {
   const words = useWords();
   const own = useApprovalWords();

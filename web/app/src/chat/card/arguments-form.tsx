@@ -8,13 +8,13 @@ import { useAsked } from "../../ui/asked.ts";
 interface ArgumentsFormProps {
   tool: string;
   value: Record<string, unknown>;
-  /** `undefined`: there is something wrong with it. */
+  /** The edited arguments; `undefined`: invalid. */
   change(value: Record<string, unknown> | undefined): void;
-  /** There is no form for it. */
+  /** The tool has no form. */
   none(): void;
 }
 
-/** The arguments of a call in the form of its tool, the same as in the tester. */
+/** The arguments of a call in the form of its tool, as in the tester. */
 export default function ArgumentsForm({ tool, value, change, none }: ArgumentsFormProps) {
   const client = useClient();
   const ask = useCallback(

@@ -13,10 +13,10 @@ import { Output } from "./output.tsx";
 import { Section } from "./section.tsx";
 import { useShown, Value, Views } from "./value.tsx";
 
-/** Few calls are run again: it is fetched with the first card that is opened. */
+/** Calls are rarely run again: loaded with the first opened card. */
 const RunAgain = later(async () => ({ default: (await import("./run-again.tsx")).RunAgain }));
 
-/** What an open card shows. */
+/** Content of an open card. */
 export function CardBody({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   return (
@@ -45,7 +45,7 @@ export function CardBody({ call }: { call: Readonly<CallBlock> }) {
   );
 }
 
-/** What it was called with. */
+/** Arguments of a call. */
 export function Arguments({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   const value = argumentsOf(call);
@@ -72,7 +72,7 @@ export function Arguments({ call }: { call: Readonly<CallBlock> }) {
   );
 }
 
-/** Arguments that fit on the screen are text; larger ones can be read as outputs are. */
+/** Small arguments are shown as text, large ones in the viewer of outputs. */
 function WholeArguments({ title, value }: { title: string; value: unknown }) {
   const { shape, view, choose } = useShown(value);
   const isOfManyParts = useMemo(() => isLarge(shape), [shape]);
@@ -113,7 +113,7 @@ function Progress({ progress }: { progress: NonNullable<CallBlock["progress"]> }
   );
 }
 
-/** Why it failed. */
+/** Error of a call. */
 export function CallError({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   const error = call.error;
@@ -123,7 +123,7 @@ export function CallError({ call }: { call: Readonly<CallBlock> }) {
     line ? words.serverText(line) : [],
   );
   const text = [...new Set(lines)].join("\n");
-  // Whoever says no or stops it has a reason; nothing has gone wrong.
+  // A denial or a stop has a reason, and is not an error.
   if (call.status === "denied" || call.status === "cancelled") {
     if (text === "") return null;
     return (
@@ -149,7 +149,7 @@ function Facts({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   const isCue = nameOf(call).startsWith("live2d.");
   const facts = [
-    // What does not exist does nothing.
+    // A tool that does not exist has no effect to show.
     call.effect && call.error?.code !== "unknown_tool" && words.effect[call.effect],
     call.early === true && words.early,
     call.rule && words.rule(call.rule),
@@ -187,7 +187,7 @@ function Actions({ call }: { call: Readonly<CallBlock> }) {
       </div>
     );
   }
-  // What is only shown, and runs nowhere, cannot be stopped.
+  // A call that is only displayed, and runs nowhere, cannot be stopped.
   if (toolId === undefined || entry.turnId === undefined || call.status === "preparing") return null;
   return (
     <div>
@@ -199,7 +199,7 @@ function Actions({ call }: { call: Readonly<CallBlock> }) {
   );
 }
 
-/** Runs the call again in a turn of its own, whose model learns the result. */
+/** Runs the call again in a new turn, so that the model sees the result. */
 function RetryCall({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   const { conversation } = useChat();
@@ -208,7 +208,7 @@ function RetryCall({ call }: { call: Readonly<CallBlock> }) {
   if (toolId === undefined || entry.turnId === undefined || argumentsOf(call) === undefined) return null;
   if (call.error?.code === "unknown_tool") return null;
   const retry = () =>
-    // A failure stands below the thread, as that of any turn that does not begin.
+    // An error is shown below the thread, like that of any turn that does not start.
     void conversation.retryCall(entry, toolId, words.retryPrompt(nameOf(call))).catch(() => undefined);
   return (
     <div>

@@ -11,11 +11,11 @@ import { ToolIcon } from "./icon.tsx";
 import { callLook, nameOf, statusWord } from "./look.ts";
 import { Summary } from "./summary.tsx";
 
-/** Most replies ask for nothing. */
+/** Most replies need no approval. */
 const Approval = later(() => import("./approval.tsx"));
 const Changes = later(() => import("./changes.tsx"));
 
-/** A tool call with all that becomes of it: one card, whatever its state. */
+/** A tool call: one card for all of its states. */
 export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () => void }) {
   const words = useWords();
   const { hold } = useChat();
@@ -23,9 +23,9 @@ export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () 
   const id = useId();
   const body = useRef<HTMLDivElement>(null);
   const look = callLook(call);
-  // Where no turn stands behind it, as of a moment that has passed, nobody can answer.
+  // Without a running turn, as in a past moment of the history, no approval can be answered.
   const asks = call.status === "awaiting_approval" && turnId !== undefined;
-  // Whoever has touched it decides; until then it opens by itself when it needs somebody.
+  // A card opens by itself when it needs an answer, unless the user has toggled it.
   const [touched, setTouched] = useState<boolean>();
   const isOpen = touched ?? asks;
   const toggle = (): void => {
@@ -34,7 +34,7 @@ export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () 
     setTouched(!isOpen);
   };
   useEffect(() => {
-    // Found by the browser's own search: the card opens at the place.
+    // The browser's search opens the card at the match.
     const found = (): void => setTouched(true);
     const element = body.current;
     element?.addEventListener("beforematch", found);
@@ -82,7 +82,7 @@ export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () 
   );
 }
 
-/** The question of a turn of this chat. */
+/** The approval of a call of this chat. */
 function Asked({
   call,
   approval,
@@ -108,7 +108,7 @@ function Asked({
   );
 }
 
-/** Hidden, but found by the browser's search, which opens it. React's types do not know the word yet. */
+/** Hidden, but found by the browser's search, which opens it. React's types lack this value. */
 const untilFound = "until-found" as unknown as boolean;
 
 function Time({ call }: { call: Readonly<CallBlock> }) {

@@ -1,4 +1,4 @@
-// The words of what has changed between two calls, fetched with it.
+// Texts of the differences between two calls, loaded with them.
 
 import { lazyWords } from "../../i18n/use.ts";
 

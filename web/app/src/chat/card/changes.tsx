@@ -8,7 +8,7 @@ import { argumentsOf } from "./look.ts";
 
 const MARKS = { added: "+", changed: "≠", removed: "−" };
 
-/** What is asked for differs so from what ran last: the same tool in this conversation. */
+/** Differences between the arguments of this call and the last one of the same tool in the conversation. */
 export default function Changes({ call }: { call: Readonly<CallBlock> }) {
   const words = useChangeWords();
   const { conversation } = useChat();
@@ -47,7 +47,7 @@ export default function Changes({ call }: { call: Readonly<CallBlock> }) {
   );
 }
 
-/** The last call of the same tool that ran: somebody has approved it, now or once and for all. */
+/** The last call of the same tool that ran, and so was approved. */
 function ranBefore(entries: readonly Entry[], call: Readonly<CallBlock>): Readonly<CallBlock> | undefined {
   const calls = entries.flatMap(({ store }) => store.outline().map(({ at }) => store.block(at)));
   const own = calls.findIndex((one) => one?.kind === "tool_call" && one.tool_id === call.tool_id);

@@ -2,12 +2,12 @@ import { useEffect, useRef } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { duration, everyTick } from "../clock.ts";
 
-/** Time that runs: the shared clock writes it into the page. */
+/** Elapsed time, updated by the shared clock. */
 export function Elapsed({ since }: { since: number }) {
   return <Ticking text={(now) => duration(now - since)} key={since} />;
 }
 
-/** Time of a wait, in whole seconds. */
+/** Elapsed time in whole seconds. */
 export function Waited({ since }: { since: number }) {
   const words = useWords();
   return (
@@ -15,7 +15,7 @@ export function Waited({ since }: { since: number }) {
   );
 }
 
-/** Time that runs out, in whole seconds. */
+/** Remaining time in whole seconds. */
 export function Remaining({ until }: { until: number }) {
   const words = useWords();
   return (

@@ -4,7 +4,7 @@ import { useWords } from "../../i18n/use.ts";
 
 type Question = NonNullable<CallBlock["approval"]>;
 
-/** One value that a tool wants to know: schemas of such questions are flat. */
+/** One requested value: schemas of elicitations are flat. */
 interface Field {
   name: string;
   title: string;
@@ -14,7 +14,7 @@ interface Field {
   isRequired: boolean;
 }
 
-/** What a running tool wants to know from a person, as a form. */
+/** Form for the values that a running tool requests. */
 export default function Elicitation({
   approval,
   isBusy,

@@ -8,7 +8,7 @@ import { useChat, useEntry } from "../context.tsx";
 import { deedsOf } from "../model/groups.ts";
 import { ToolIcon } from "./icon.tsx";
 
-/** Finished calls that follow each other, in one line until somebody wants to see them. */
+/** Consecutive finished calls, collapsed into one line. */
 export function Group({ calls }: { calls: readonly BlockPosition[] }) {
   const words = useWords();
   const { hold } = useChat();
@@ -46,7 +46,7 @@ export function Group({ calls }: { calls: readonly BlockPosition[] }) {
   );
 }
 
-/** From the first start to the last end: calls that ran beside each other count once. */
+/** Wall time from the first start to the last end: parallel calls count once. */
 function wallOf(calls: readonly BlockPosition[], store: ReturnType<typeof useEntry>["store"]): number {
   let [first, last] = [Number.POSITIVE_INFINITY, 0];
   for (const { at } of calls) {

@@ -15,7 +15,7 @@ import {
   Wrench,
 } from "lucide-react";
 
-/** By what a tool's name says, the first that fits. */
+/** Icon by the name of a tool; the first match wins. */
 const ICONS: readonly (readonly [RegExp, LucideIcon])[] = [
   [/^live2d\.|avatar|expression/, Smile],
   [/calendar|meeting|schedule/, Calendar],

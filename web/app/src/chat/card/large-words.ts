@@ -1,4 +1,4 @@
-// The words of large values, fetched with the first of them.
+// Texts of the viewer for large values, loaded with it.
 
 import { grouped } from "../../i18n/en.ts";
 import { lazyWords } from "../../i18n/use.ts";

@@ -12,10 +12,10 @@ import {
 import { useLargeWords } from "./large-words.ts";
 
 const ROW_PX = 26;
-/** Deeper parts are folded at first: of a long list, each of its rows. */
+/** Deeper levels are folded at first: in a long list, each row. */
 const OPEN_DEPTH = 1;
 
-/** A value of any size: only the rows on the screen are in the page. Fetched when one is first shown. */
+/** Viewer for a value of any size: only visible rows are in the DOM. Loaded with the first large value. */
 export default function Large({
   shape,
   view,
@@ -116,7 +116,7 @@ function LargeTable({
   );
 }
 
-/** In place of rows that are not in the page. */
+/** Space of the rows that are not in the DOM. */
 function Spacer({ px }: { px: number }) {
   if (px <= 0) return null;
   return (
@@ -128,7 +128,7 @@ function Spacer({ px }: { px: number }) {
 
 function LargeTree({ value, wanted, ...search }: SearchProps & { value: unknown }) {
   const own = useLargeWords();
-  // A card has a tree for its arguments and one for its output.
+  // A card has one tree for its arguments and one for its output.
   const tree = useId();
   const [flipped, setFlipped] = useState<ReadonlySet<string>>(new Set());
   const { rows, hits } = useMemo(

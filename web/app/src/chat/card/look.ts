@@ -1,4 +1,4 @@
-// How a call looks: the one table from its status to knot, pill and words. Framework-free.
+// Status of a call as tone, label and icon. Framework-free.
 
 import type { CallBlock } from "@throughline/client";
 import type { Words } from "../../i18n/words.ts";
@@ -29,36 +29,36 @@ export function lookOf(status: CallBlock["status"]): Look {
   }
 }
 
-/** As much of a call as its looks depend on. */
+/** The part of a call that its display depends on. */
 export interface State {
   readonly status?: CallBlock["status"];
   readonly error?: { readonly code: string };
 }
 
-/** The word on the pill. What could not run since it was wrong has failed, whatever its status is called. */
+/** Label of the status. A call with invalid arguments is shown as failed, whatever its status. */
 export function statusWord(call: State, words: Words): string {
   if (call.error?.code === "invalid_arguments") return words.badArguments;
   if (call.error?.code === "unknown_tool") return words.unknownTool;
   return words.callStatus[call.status ?? "unknown"];
 }
 
-/** As {@link lookOf}, but what was refused for its own mistakes looks like one. */
+/** Like {@link lookOf}, but a call with invalid arguments has the tone of an error. */
 export function callLook(call: State): Look {
   const isMistake = call.error?.code === "invalid_arguments" || call.error?.code === "unknown_tool";
   return isMistake ? "bad" : lookOf(call.status);
 }
 
-/** The tool's name. */
+/** Name of the tool. */
 export function nameOf(call: Readonly<CallBlock>): string {
   return call.tool_name ?? "?";
 }
 
-/** Longest title in a question, in characters. */
+/** Longest title in an approval, in characters. */
 const TITLE_CHARS_MAX = 60;
 
 /**
- * The tool as people are asked about it. A title comes from whoever offers the tool, so it never stands for the name, and
- * nothing in it ends its quotation; the server's questions read alike.
+ * Name of the tool in an approval. The title comes from whoever provides the tool, so it never replaces the name, and
+ * nothing in it can end its quotation; the server's texts do the same.
  */
 export function askedTool(call: Readonly<CallBlock>, words: Words): string {
   const [name, source] = [nameOf(call), call.source ?? ""];
@@ -70,12 +70,12 @@ export function askedTool(call: Readonly<CallBlock>, words: Words): string {
   return words.toolTitled(name, source, shown);
 }
 
-/** What the arguments are: final ones as a value, others as they stand. */
+/** Arguments of a call: complete ones as a value, others as text. */
 export function argumentsOf(call: Readonly<CallBlock>): unknown {
   return call.ran_with ?? call.arguments;
 }
 
-/** `3 / 10 · Reading`, `40 % · Reading`: as far as a tool that runs has told. */
+/** Progress of a running tool: `3 / 10 · Reading`, `40 % · Reading`. */
 export function progressOf(progress: CallBlock["progress"]): string {
   const { progress: done, total, message } = progress ?? {};
   const isShare = total === 1 || total === 100;

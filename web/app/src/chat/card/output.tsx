@@ -10,16 +10,16 @@ import { useShown, Value, Views } from "./value.tsx";
 
 interface OutputProps {
   title?: string;
-  /** As far as it is here. */
+  /** Text that is loaded so far. */
   text: string;
   value: unknown;
-  /** Bytes of all of it. */
+  /** Size of the whole output in bytes. */
   size: number | undefined;
   isLive: boolean;
   toolId: string | undefined;
 }
 
-/** What a tool gave. */
+/** Output of a tool. */
 export function Output({ title, text, value, size, isLive, toolId }: OutputProps) {
   const words = useWords();
   const whole = useWhole(toolId);
@@ -66,7 +66,7 @@ function bytesOf(text: string): number {
   return new TextEncoder().encode(text).length;
 }
 
-/** The whole output, which the events have only the beginning of. */
+/** Loads the whole output; events have only its beginning. */
 function useWhole(toolId: string | undefined) {
   const client = useClient();
   const [text, setText] = useState<string>();
@@ -75,6 +75,6 @@ function useWhole(toolId: string | undefined) {
     const { call } = await client.call("GET /v1/history/calls/{tool_id}", { path: { tool_id: toolId } });
     setText(call.output ?? "");
   };
-  // What cannot be had leaves what is there.
+  // If that fails, the beginning stays.
   return { text, load: () => void load().catch(() => undefined) };
 }

@@ -10,14 +10,14 @@ import { duration } from "../clock.ts";
 import { argumentsOf } from "./look.ts";
 import { Output } from "./output.tsx";
 
-/** What changes nothing may be done again without asking. */
+/** Effects of tools that run again without confirmation. */
 const HARMLESS: ReadonlySet<string | undefined> = new Set(["pure", "read", "cosmetic"]);
 
 export function isHarmless(call: Readonly<CallBlock>): boolean {
   return HARMLESS.has(call.effect);
 }
 
-/** Runs a call that has ended again, by hand: at once if it only reads, else after a second press. */
+/** Runs an ended call again by hand: at once if it only reads, else after a confirmation. */
 export function RunAgain({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   const again = useRunAgain(call);

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 
-/** A part of an open card, with what can be done to it. */
+/** A section of an open card, with its actions. */
 export function Section({ title, side, children }: { title: string; side?: ReactNode; children: ReactNode }) {
   return (
     <section>

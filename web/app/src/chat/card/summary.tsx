@@ -4,7 +4,7 @@ import { Fragment, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { progressOf } from "./look.ts";
 
-/** One line about the arguments: as far as they are readable while they arrive, then what the server makes of them. */
+/** Arguments in one line: as they arrive, then the server's summary. */
 export function Summary({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
   if (call.status === "preparing") return <Preparing text={call.input_text ?? ""} />;
@@ -26,12 +26,12 @@ export function Summary({ call }: { call: Readonly<CallBlock> }) {
   );
 }
 
-/** Whether it ran with something else than the model had asked for. */
+/** True if it ran with other arguments than the model's. */
 function wasEdited({ ran_with, arguments: asked }: Readonly<CallBlock>): boolean {
   return ran_with !== undefined && JSON.stringify(ran_with) !== JSON.stringify(asked);
 }
 
-/** As the server writes it of what the model has asked for. */
+/** Same length as the server's summaries. */
 const SUMMARY_CHARS_MAX = 160;
 
 function summaryOf(value: unknown): string {
@@ -40,10 +40,10 @@ function summaryOf(value: unknown): string {
   return parts.join(", ").slice(0, SUMMARY_CHARS_MAX);
 }
 
-/** Arguments that are no JSON yet, or never will be, are shown by their end. */
+/** Incomplete or invalid arguments are shown by their end. */
 const RAW_CHARS = 120;
 
-/** Keys as they become readable; a bar stands for the value that is still written. */
+/** Keys of incomplete arguments; a bar stands for the value that is being written. */
 function Preparing({ text }: { text: string }) {
   const [partial] = useState(() => new PartialJson());
   const { entries, state } = partial.read(text);

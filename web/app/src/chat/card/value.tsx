@@ -3,19 +3,19 @@ import { type ReactNode, useMemo, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { later } from "../../ui/later.tsx";
 
-// Few values are so large.
+// Large values are rare.
 const Large = later(() => import("./large.tsx"));
 
 type View = "table" | "tree" | "raw";
 
-/** How a value is shown: rows as a table, other JSON as a tree, until somebody wants it otherwise. */
+/** View of a value: rows as a table, other JSON as a tree, until the user chooses another one. */
 export function useShown(value: unknown): { shape: Shape; view: View; choose(view: View): void } {
   const shape = useMemo(() => shapeOf(value), [value]);
   const [chosen, choose] = useState<View>();
   return { shape, view: chosen ?? (shape.kind === "rows" ? "table" : "tree"), choose };
 }
 
-/** The value itself. */
+/** A value in the chosen view. */
 export function Value({ shape, view, isLive }: { shape: Shape; view: View; isLive: boolean }) {
   const isOfManyParts = useMemo(() => isLarge(shape), [shape]);
   if (shape.kind === "text") return <Raw text={shape.text} isLive={isLive} />;
@@ -40,7 +40,7 @@ function Raw({ text, isLive }: { text: string; isLive: boolean }) {
   );
 }
 
-/** Which ways there are to show it. */
+/** Choice of the view. */
 export function Views({ shape, view, choose }: { shape: Shape; view: View; choose(view: View): void }) {
   const words = useWords();
   if (shape.kind === "text") return null;
@@ -56,7 +56,7 @@ export function Views({ shape, view, choose }: { shape: Shape; view: View; choos
   );
 }
 
-/** More rows than this are shown on demand. */
+/** Further rows are shown on demand. */
 const ROWS_AT_ONCE = 100;
 
 function Table({
@@ -100,7 +100,7 @@ function Table({
   );
 }
 
-/** Deeper parts are folded at first. */
+/** Deeper levels are folded at first. */
 const OPEN_DEPTH = 2;
 const CHILDREN_AT_ONCE = 100;
 
@@ -111,7 +111,7 @@ function Tree({ name, value, depth }: { name: string | undefined; value: unknown
   const key = name === undefined ? null : <span className="text-code-key">{name}: </span>;
   if (typeof value !== "object" || value === null) {
     return (
-      // Below the names of its siblings, which stand behind their arrows.
+      // Leaves align with their siblings, which have arrows.
       <div className="pl-4">
         {key}
         <Leaf value={value} />

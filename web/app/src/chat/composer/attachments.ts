@@ -1,25 +1,25 @@
-// Files on their way into a message: read or sent to the server as soon as they are there. Framework-free.
+// Attachments of the next message: read or uploaded as soon as they are added. Framework-free.
 
 import type { Throughline } from "@throughline/client";
 import type { Said } from "../model/entry.ts";
 import { fileIn } from "../model/file-text.ts";
 
-/** Files of one message. */
+/** Maximum number of files per message. */
 export const FILES_MAX = 20;
-/** Text of all files of a message, in bytes: the server takes messages of 1 MiB, and there are words besides. */
+/** Text of all files of a message, in bytes: the server accepts messages of 1 MiB, including the typed text. */
 export const FILES_TEXT_BYTES_MAX = 900_000;
 
 export interface Attachment {
   key: number;
   name: string;
   bytes: number;
-  /** A picture, shown from this browser's memory. */
+  /** Object URL of a picture. */
   url?: string | undefined;
-  /** What goes into the message; `undefined`: still on its way. */
+  /** Part of the message; `undefined`: still loading. */
   said?: Said | undefined;
 }
 
-/** Why a file does not go along. */
+/** Reason why a file was not attached. */
 export type Refusal =
   | "binary"
   | "empty"
@@ -27,7 +27,7 @@ export type Refusal =
   | "together"
   | "too_many"
   | "no_text"
-  /** The server, or the way to it. */
+  /** Error of the server or the connection. */
   | { error: unknown };
 
 export interface Refused {
@@ -37,7 +37,7 @@ export interface Refused {
   why: Refusal;
 }
 
-/** Thrown by whoever reads a file. */
+/** Thrown when a file cannot be attached. */
 export class FileRefused extends Error {
   readonly why: Refusal;
 
@@ -52,7 +52,7 @@ interface State {
   refused: readonly Refused[];
 }
 
-/** Files that are to go with the next message, and those that cannot. */
+/** Attachments of the next message, and refused files. */
 export class Attachments {
   #state: State = { list: [], refused: [] };
   #keys = 0;
@@ -70,7 +70,7 @@ export class Attachments {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Takes these files along as far as that is possible. */
+  /** Attaches these files, as far as possible. */
   readonly add = async (files: Iterable<File>): Promise<void> => {
     this.dismiss();
     await Promise.all([...files].map((file) => this.#add(file)));
@@ -83,23 +83,23 @@ export class Attachments {
     this.#set({ list: this.#state.list.filter((one) => one.key !== key) });
   };
 
-  /** Nobody needs to hear any more what does not go along. */
+  /** Clears the list of refused files. */
   readonly dismiss = (): void => {
     if (this.#state.refused.length > 0) this.#set({ refused: [] });
   };
 
-  /** All that is ready, and nothing is left. Their pictures stay to be shown. */
+  /** Takes all loaded attachments. Their pictures stay visible. */
   take(): readonly Attachment[] {
     const taken = this.#state.list.filter(({ said }) => said !== undefined);
     this.#set({ list: [], refused: [] });
     return taken;
   }
 
-  /** What was taken and not sent after all. */
+  /** Restores taken attachments that were not sent. */
   readonly putBack = (taken: readonly Attachment[]): void =>
     this.#set({ list: [...taken, ...this.#state.list] });
 
-  /** Files of a message that was taken back. */
+  /** Restores the files of a retracted message. */
   readonly restore = (said: readonly Said[]): void => {
     const restored = said.flatMap((part): Attachment[] => {
       if (part.type === "image")

@@ -1,4 +1,4 @@
-// What a text that begins with `/` or `@` may become. Framework-free.
+// Completions of a text that begins with `/` or `@`. Framework-free.
 
 import type { AgentInfo } from "@throughline/client";
 import { folded } from "@throughline/json";
@@ -16,12 +16,12 @@ export const COMMANDS = [
 ] as const;
 export type Command = (typeof COMMANDS)[number];
 
-/** A command is asked for, or somebody to answer; nothing else was typed yet. */
+/** True for the beginning of a command or a mention, with nothing else typed yet. */
 export function isOpening(text: string): boolean {
   return /^[/@]\S*$/.test(text);
 }
 
-/** Commands that begin like this; `isBegun`: whether there is an answer to act upon. */
+/** Commands with this prefix; `isBegun`: the conversation has an answer to act upon. */
 export function commandsFor(text: string, isBegun: boolean): Command[] {
   const typed = folded(text.slice(1));
   const needsAnswer: readonly Command[] = ["retry", "save", "export"];
@@ -33,7 +33,7 @@ export function agentsFor(text: string, agents: readonly AgentInfo[]): AgentInfo
   return agents.filter(({ name }) => folded(name).includes(typed));
 }
 
-/** `@careful How are you?`: who is to answer this one message, and the message. */
+/** Splits `@careful How are you?` into the agent of this message and the text. */
 export function addressed(
   text: string,
   agents: readonly AgentInfo[],

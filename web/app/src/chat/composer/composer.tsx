@@ -33,11 +33,11 @@ interface ComposerProps {
   attachments: Attachments;
   offer: Offer | undefined;
   field: Ref<HTMLTextAreaElement>;
-  /** Something was said. */
+  /** A message was sent. */
   onSaid(): void;
 }
 
-/** Where one says something. */
+/** Message field with attachments, commands and the send button. */
 export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
   const words = useWords();
   const { conversation } = useChat();
@@ -52,7 +52,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
   const isSending = list.some((one) => one.said === undefined);
   const isUnsent = running?.turnId === undefined && connection?.state === "waiting";
   const isEmpty = text.trim() === "" && list.length === 0;
-  /** Said while a file was still on its way: it goes as soon as that has arrived, and not without it. */
+  /** A message that waits for a loading file, and is sent with it. */
   const [held, setHeld] = useState<{ when: "now" | "after_turn"; refusals: number }>();
 
   const menu = useId();
@@ -65,7 +65,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
     setText(text);
     keepDraft(conversation.get().id, text);
   };
-  // Each conversation has its own; one that has just begun takes along what was typed meanwhile.
+  // Each conversation has its own draft; a new conversation takes over what was typed before it existed.
   const [shown, setShown] = useState(id);
   if (shown !== id) {
     setShown(id);
@@ -81,7 +81,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
     else if (field) field.current = own.current;
   }, [field]);
 
-  /** Where the caret is, in place of what is selected. */
+  /** Inserts at the caret, and replaces the selection. */
   const insert = (prompt: string): void => {
     const field = own.current;
     if (field === null) return;
@@ -97,13 +97,13 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
     own.current?.focus();
   };
   const say = async (when: "now" | "after_turn"): Promise<void> => {
-    // A turn that has not begun takes nothing in: what is typed meanwhile stays here.
+    // A turn that has not started takes no steering: the text stays in the field.
     if (isEmpty || (running !== undefined && running.turnId === undefined)) return;
     if (isSending) return setHeld({ when, refusals: refused.length });
     setHeld(undefined);
     const taken = attachments.take();
     const to = addressed(text, running === undefined ? (offer?.agents ?? []) : []);
-    // The words come first: conversations are called by them.
+    // The text comes first: conversations are named after it.
     const said: Said[] = [
       ...(text.trim() === "" ? [] : [{ type: "text" as const, text: to.text }]),
       ...taken.flatMap((one) => one.said ?? []),
@@ -115,7 +115,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
     try {
       await conversation.send(said, mode.chosen(), to.agent);
     } catch {
-      // What was not taken, or was taken back, can be sent again.
+      // Refused and retracted messages can be sent again.
       restore(text);
       attachments.putBack(taken);
     }
@@ -134,7 +134,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
     void say("now");
   };
   const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>): void => {
-    // Enter ends the composition of Chinese and the like; 229 is how Safari says so.
+    // Enter also ends an IME composition; Safari reports that with keyCode 229.
     if (event.nativeEvent.isComposing || event.keyCode === 229) return;
     if (menuKey.current?.(event)) return event.preventDefault();
     if (event.key !== "Enter" || event.shiftKey) return;
@@ -142,7 +142,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
     void say(event.altKey ? "after_turn" : "now");
   };
   const onPaste = (event: ClipboardEvent): void => {
-    // Cells of a table come as text and as a picture of it.
+    // Spreadsheets copy cells as text and as a picture.
     if (event.clipboardData.files.length === 0 || event.clipboardData.getData("text/plain") !== "") return;
     event.preventDefault();
     void attachments.add(event.clipboardData.files);
@@ -168,7 +168,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
             answers={offer?.agent}
             openPrompts={(chosen) => {
               flushSync(() => put(""));
-              // One that asks nothing needs no dialog.
+              // A prompt without placeholders needs no dialog.
               if (chosen && !chosen.text.includes("{{")) insert(chosen.text);
               else setLibrary({ chosen });
             }}
@@ -219,7 +219,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
               multiple
               hidden
               onChange={(event) => {
-                // They are gone from the field before they are read.
+                // The field is cleared before the files are read.
                 void attachments.add([...(event.currentTarget.files ?? [])]);
                 event.currentTarget.value = "";
               }}
@@ -241,7 +241,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
                 </>
               )}
               {running !== undefined ? (
-                // Never the same element as the one that sends: a press on this one would end as a press on that one.
+                // Never the same element as the send button: a press could begin on one and end on the other.
                 <button
                   key="stop"
                   type="button"
@@ -272,7 +272,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
   );
 }
 
-/** As high as its text. */
+/** Fits the height of the field to its text. */
 function fit(field: HTMLTextAreaElement | null, text: string): void {
   if (field === null) return;
   field.style.height = "auto";

@@ -1,16 +1,16 @@
-// What was typed and not sent, for each conversation, in this browser. Framework-free.
+// Unsent drafts for each conversation, in this browser. Framework-free.
 
 export const DRAFTS_KEY = "throughline.drafts";
-/** The oldest go first. */
+/** The oldest drafts are dropped. */
 export const DRAFTS_MAX = 20;
-/** A longer one is a document of somebody's, and the browser's storage is small. */
+/** Longer drafts are not stored: the browser's storage is small. */
 export const DRAFT_CHARS_MAX = 20_000;
 
 type Drafts = Record<string, string>;
 
 const nameOf = (conversation: string | undefined): string => conversation ?? "new";
 
-/** `undefined`: of the conversation that has not begun. */
+/** Draft of a conversation; `undefined`: of the new one. */
 export function draftOf(conversation: string | undefined): string {
   const draft: unknown = read()[nameOf(conversation)];
   return typeof draft === "string" ? draft : "";
@@ -28,7 +28,7 @@ export function keepDraft(conversation: string | undefined, text: string): void 
       JSON.stringify(Object.fromEntries(isKept ? [...kept, [name, text]] : kept)),
     );
   } catch {
-    // It stays in the field for as long as the page is open.
+    // The draft stays in the field while the page is open.
   }
 }
 

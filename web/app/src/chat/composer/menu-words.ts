@@ -1,4 +1,4 @@
-// The words of the commands in the composer, fetched with their list.
+// Texts of the commands in the composer, loaded with their list.
 
 import { lazyWords } from "../../i18n/use.ts";
 import type { Command } from "./commands.ts";

@@ -12,7 +12,7 @@ import { agentsFor, type Command, commandsFor } from "./commands.ts";
 import { useMenuWords } from "./menu-words.ts";
 import { mode } from "./mode.ts";
 
-/** A key that was pressed in the field; whether the menu has taken it. */
+/** Handles a key that was pressed in the field; returns whether it was handled. */
 export type MenuKey = (event: KeyboardEvent) => boolean;
 
 interface MenuProps {
@@ -20,13 +20,13 @@ interface MenuProps {
   text: string;
   put(text: string): void;
   agents: readonly AgentInfo[];
-  /** Who answers unless somebody else is named. */
+  /** Agent that answers by default. */
   answers: string | undefined;
-  /** Opens the library, or a prompt of it that has something to ask. */
+  /** Opens the library, or a prompt that has placeholders. */
   openPrompts(chosen?: SavedPrompt): void;
-  /** Where the field finds what takes its keys. */
+  /** Set to the menu's key handler while it is open. */
   keys: RefObject<MenuKey | undefined>;
-  /** The entry that Enter takes, for screen readers; `undefined`: none. */
+  /** Reports the id of the active entry, for screen readers; `undefined`: none. */
   activate(id: string | undefined): void;
 }
 
@@ -36,7 +36,7 @@ interface Item {
   take(): void;
 }
 
-/** Commands after `/`, or agents after `@`, above the field in which they are typed. */
+/** Commands after `/`, or agents after `@`, above the field. */
 export default function Menu({ id, text, put, agents, answers, openPrompts, keys, activate }: MenuProps) {
   const page = useWords();
   const words = useMenuWords();
@@ -49,7 +49,7 @@ export default function Menu({ id, text, put, agents, answers, openPrompts, keys
     running,
   } = useSyncExternalStore(conversation.subscribe, conversation.get);
   const [at, setAt] = useState(0);
-  /** The text for which it was closed. */
+  /** Text for which the menu was closed. */
   const [closed, setClosed] = useState<string>();
   const isAgents = text.startsWith("@");
   const library = libraryOf(client);
@@ -125,7 +125,7 @@ export default function Menu({ id, text, put, agents, answers, openPrompts, keys
     };
     activate(activeId);
   });
-  // There are more of them than are in sight.
+  // The active entry may be out of view.
   useEffect(() => {
     if (activeId !== undefined) document.getElementById(activeId)?.scrollIntoView({ block: "nearest" });
   }, [activeId]);

@@ -1,4 +1,4 @@
-// How tool calls travel and which model answers, as this browser's user has chosen; the agent says so otherwise.
+// Tool-call mode and model that the user has chosen in this browser; otherwise the agent decides.
 // Framework-free.
 
 import { answering, Preference } from "../../preferences.ts";
@@ -7,7 +7,7 @@ import type { Mode } from "../model/entry.ts";
 export const MODES: readonly Mode[] = ["native", "text", "auto"];
 
 class ModeChoice extends Preference<Mode | ""> {
-  /** `undefined`: as the agent says. */
+  /** The chosen mode; `undefined`: that of the agent. */
   chosen(): Mode | undefined {
     return this.get() || undefined;
   }
@@ -15,8 +15,8 @@ class ModeChoice extends Preference<Mode | ""> {
 
 export const mode = new ModeChoice("throughline.mode", (stored) => MODES.find((one) => one === stored) ?? "");
 
-/** The model of the messages to come, as `upstream/model`; empty: that of the agent. */
+/** Model of the next messages, as `upstream/model`; empty: that of the agent. */
 export const model = new Preference<string>("throughline.model", (stored) => stored ?? "");
 
-// Whoever chooses an agent wants its own model.
+// Choosing an agent resets the model to the agent's own.
 answering.subscribe(() => model.set(""));

@@ -4,21 +4,21 @@ import { answering } from "../../preferences.ts";
 import { useClient } from "../../session/context.tsx";
 import { mode, model } from "./mode.ts";
 
-/** What the model is told before anybody says anything. */
+/** Prompt, tools and tokens that the agent would use for the next message. */
 export interface Offer {
   agent: string;
-  /** Of the agent, as `upstream/model`. */
+  /** Model of the agent, as `upstream/model`. */
   model: string;
   tools: number;
   tokens: number;
-  /** Who else could answer. */
+  /** Other agents. */
   agents: readonly AgentInfo[];
 }
 
-/** Sources of tools are still being discovered when the page is opened right after a start: it asks again after these. */
+/** Sources of tools may still be discovered right after the server starts: it is requested again after these times. */
 export const DISCOVERY_MS: readonly number[] = [1_500, 4_500, 15_000];
 
-/** Tools and tokens of the agent that answers, in the mode that is chosen; asked anew for each `turn`. */
+/** Tools and tokens of the current agent in the chosen mode; loaded again for each `turn`. */
 export function useOffer(turn: string | undefined): Offer | undefined {
   const client = useClient();
   const chosen = useSyncExternalStore(mode.subscribe, mode.get);
@@ -37,7 +37,7 @@ export function useOffer(turn: string | undefined): Offer | undefined {
       const { items } = await client.call("GET /v1/agents", { signal });
       const agents = items.filter((one) => one.fault == null);
       const own = agents.find((one) => one.name === wanted);
-      // It was taken away, or cannot be used any more.
+      // The agent was deleted, or cannot be used any more.
       if (own === undefined && wanted !== "") answering.set("");
       const answers = own ?? items.find((one) => one.is_default);
       if (answers === undefined) return;
@@ -50,7 +50,7 @@ export function useOffer(turn: string | undefined): Offer | undefined {
       const tools = tokens.sources.reduce((sum, source) => sum + source.tools, 0);
       setOffer({ agent: answers.name, model: answers.model ?? "", tools, tokens: tokens.total, agents });
     };
-    // It is no more than a figure.
+    // A missing number is no error.
     ask().catch(() => undefined);
     void checkModel(client, signal);
     return () => leave.abort();
@@ -58,7 +58,7 @@ export function useOffer(turn: string | undefined): Offer | undefined {
   return offer;
 }
 
-/** A model that was chosen and is no longer there answers nothing. */
+/** Resets a chosen model that is no longer available. */
 async function checkModel(client: Throughline, signal: AbortSignal): Promise<void> {
   const id = model.get();
   if (id === "") return;

@@ -5,7 +5,7 @@ import { useChat } from "../context.tsx";
 import { filesIn, type Said, wordsIn } from "../model/entry.ts";
 import { fileIn } from "../model/file-text.ts";
 
-/** What was said in mid-turn and was not taken in yet. */
+/** Messages sent during a turn that are still queued. */
 export function Waiting({ restore }: { restore(words: string, files: readonly Said[]): void }) {
   const words = useWords();
   const { conversation } = useChat();
@@ -49,10 +49,10 @@ export function Waiting({ restore }: { restore(words: string, files: readonly Sa
   );
 }
 
-/** A part of a message that waits: on the server, or here. */
+/** A part of a queued message: on the server, or still here. */
 type Part = { type: string; text?: unknown };
 
-/** Its words, and a word for each file. */
+/** The text, and a label for each file. */
 function shortOf(said: readonly Part[]): string {
   const files = filesIn(said).map(({ text }) => {
     const file = typeof text === "string" ? fileIn(text) : undefined;
@@ -61,7 +61,7 @@ function shortOf(said: readonly Part[]): string {
   return [wordsIn(said), ...files].filter(Boolean).join(" ");
 }
 
-/** What can be shown in the composer again: text, and pictures that this browser still has. */
+/** True for parts that the composer can show again: text, and pictures that this browser still has. */
 function isOurs(part: Part): part is Said {
   return typeof part.text === "string" || "url" in part;
 }

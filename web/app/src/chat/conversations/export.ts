@@ -1,4 +1,4 @@
-// A conversation as a file: as the server writes it, or drawn as the page draws it. Framework-free but for the latter.
+// A conversation as a file: written by the server, or rendered by the page. The former is framework-free.
 
 import type { ConversationInfo, Throughline } from "@throughline/client";
 
@@ -8,10 +8,10 @@ const TYPES = {
   html: ["text/html", "html"],
 } as const;
 
-/** What a file needs to know of a conversation. */
+/** The fields of a conversation that an export uses. */
 export type Exported = Pick<ConversationInfo, "id" | "title">;
 
-/** Downloads it under its title. */
+/** Downloads the conversation under its title. */
 export async function exportConversation(
   client: Throughline,
   conversation: Exported,
@@ -26,7 +26,7 @@ export async function exportConversation(
   link.href = url;
   link.download = `${fileName(conversation.title || untitled)}.${ending}`;
   link.click();
-  // Some browsers begin to read it a moment later.
+  // Some browsers begin to read the file a moment later.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
@@ -44,7 +44,7 @@ async function drawn(client: Throughline, conversation: Exported): Promise<strin
 
 const NAME_CHARS_MAX = 80;
 
-/** A title as every system takes it for a name. */
+/** A title as a file name for every system. */
 export function fileName(title: string): string {
   const name = title.replace(/[\p{C}\\/:*?"<>|]+/gu, " ").trim();
   return Array.from(name).slice(0, NAME_CHARS_MAX).join("").replace(/^\.+/, "").trim() || "conversation";

@@ -12,7 +12,7 @@ interface FilingProps {
   close(): void;
 }
 
-/** The folder and the tags of a conversation. */
+/** Folder and tags of a conversation. */
 export default function Filing({ conversation, list, labels, close }: FilingProps) {
   const words = useWords();
   const own = useListWords();
@@ -99,7 +99,7 @@ export default function Filing({ conversation, list, labels, close }: FilingProp
   );
 }
 
-/** Each tag once. Chinese commas part them, too. */
+/** Unique tags, separated by Latin or Chinese commas. */
 function tagsOf(text: string): string[] {
   const tags = text.split(/[,，、]/).map((tag) => tag.trim());
   return [...new Set(tags.filter((tag) => tag !== ""))];

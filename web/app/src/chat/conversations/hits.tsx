@@ -5,7 +5,7 @@ import { Link } from "../../shell/link.tsx";
 import type { ConversationList, ListState } from "./model/list.ts";
 import { useListWords } from "./words.ts";
 
-/** Where a text was found: each place with the words around it, and a way to it. */
+/** Search hits with their context, each a link to its turn. */
 export function Hits({ list, state, done }: { list: ConversationList; state: ListState; done(): void }) {
   const words = useWords();
   const own = useListWords();
@@ -19,7 +19,7 @@ export function Hits({ list, state, done }: { list: ConversationList; state: Lis
         {hits.map((hit, at) => (
           <li key={`${hit.conversation_id} ${hit.turn_id} ${hit.part}`}>
             <Link href={addressOf(hit)} onClick={done} className="search-hit">
-              {/* One name above all places of a conversation that stand together. */}
+              {/* One title above consecutive hits of a conversation. */}
               {hits[at - 1]?.conversation_id !== hit.conversation_id && (
                 <b dir="auto">{hit.title || own.untitled}</b>
               )}
@@ -43,7 +43,7 @@ function addressOf({ conversation_id, turn_id }: SearchResult): string {
   return turn_id == null ? `/c/${conversation_id}` : `/c/${conversation_id}#turn=${turn_id}`;
 }
 
-/** A text in which what was looked for stands out. */
+/** A text with the matches highlighted. */
 function Marked({ text, query }: { text: string; query: string }) {
   const parts: string[] = [];
   const [all, wanted] = [folded(text), folded(query)];

@@ -27,7 +27,7 @@ const Share = later(() => import("./share.tsx"), "above");
 
 interface MenuProps {
   conversation: ConversationInfo;
-  /** What was pressed to open it. */
+  /** The button that opened the menu. */
   anchor: HTMLElement;
   list: ConversationList;
   labels: ConversationLabelList;
@@ -36,7 +36,7 @@ interface MenuProps {
   remove(): void;
 }
 
-/** What can be done with a conversation, and what it has used. */
+/** Actions on a conversation, and its usage. */
 export default function Menu({ conversation, anchor, list, labels, close, rename, remove }: MenuProps) {
   const own = useListWords();
   const words = useWords();
@@ -134,7 +134,7 @@ function Statistics({ id, own }: { id: string; own: ListWords }) {
     [client, id],
   );
   const { value: usage } = useAsked(ask);
-  // Its place is there before it is: nothing moves under the pointer.
+  // Reserves the space, so that nothing moves under the pointer.
   const facts = usage
     ? [
         own.turns(usage.turns),
@@ -159,7 +159,7 @@ function Statistics({ id, own }: { id: string; own: ListWords }) {
   );
 }
 
-/** Opens at the button, within the window; closing it by itself or with Escape closes it here, too. */
+/** Opens at the button, within the window; reports when the popover closes itself. */
 function usePopover(anchor: HTMLElement, close: () => void) {
   const element = useRef<HTMLDivElement>(null);
   const onClose = useRef(close);

@@ -1,4 +1,4 @@
-// Words of a temporary conversation.
+// Texts of a temporary conversation.
 
 import { lazyWords } from "../../i18n/use.ts";
 

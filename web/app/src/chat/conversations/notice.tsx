@@ -2,7 +2,7 @@ import { MessageCircleDashed } from "lucide-react";
 import { useChat } from "../context.tsx";
 import { useNoticeWords } from "./notice-words.ts";
 
-/** Says of a temporary conversation what becomes of it, and how it stays. */
+/** Notice that a temporary conversation will be deleted, with a button to keep it. */
 export default function TemporaryNotice({ id }: { id: string | undefined }) {
   const own = useNoticeWords();
   const { conversation } = useChat();

@@ -10,12 +10,12 @@ import { type GroupName, type ListRow, rowsOf } from "./model/groups.ts";
 import type { ConversationList, ListState } from "./model/list.ts";
 import { type ListWords, useListWords } from "./words.ts";
 
-/** Fetched when the first menu is opened. */
+/** Loaded when the first menu is opened. */
 const Menu = later(() => import("./menu.tsx"), "above");
 
 const GROUP_PX = 34;
 const ROW_PX = 36;
-/** Rows that are drawn though they are not in sight yet. */
+/** Rows that are rendered outside of the visible area. */
 const OVERSCAN = 8;
 
 interface RowsProps {
@@ -26,7 +26,7 @@ interface RowsProps {
   remove(conversation: ConversationInfo): void;
 }
 
-/** The list, of which only what is in sight is in the page. */
+/** The virtualized list of conversations. */
 export function Rows({ list, state, current, done, remove }: RowsProps) {
   const words = useWords();
   const own = useListWords();

@@ -9,11 +9,11 @@ import { CopyButton } from "../../ui/copy.tsx";
 import { failed } from "../../ui/failed.ts";
 
 const DAY_MS = 86_400_000;
-/** For how long a link works, in days; 0 = until it is revoked. */
+/** Lifetimes of a link, in days; 0 = until it is revoked. */
 const TERMS = { never: 0, day: 1, week: 7, month: 30 } as const;
 type Term = keyof typeof TERMS;
 
-/** Makes links to a conversation, and lists those that there are. */
+/** Creates links to a conversation, and lists the existing ones. */
 export default function Share({ conversation, close }: { conversation: ConversationInfo; close(): void }) {
   const words = useWords();
   const own = useSharedWords();

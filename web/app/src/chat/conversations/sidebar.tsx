@@ -16,21 +16,21 @@ import { temporary } from "./temporary.ts";
 import { UndoToast, useDeletion } from "./undo.tsx";
 import { type ListWords, useListWords } from "./words.ts";
 
-/** While a turn of another conversation runs, the list asks this often how it is. */
+/** Interval of refreshes while a turn of another conversation runs. */
 const RUNNING_LOOK_MS = 5_000;
-/** A text is looked for when nobody has typed for so long. */
+/** Pause after the last keystroke before a search. */
 const SEARCH_WAIT_MS = 200;
 
 interface SidebarProps {
   conversation: ConversationStore;
-  /** Its search field. */
+  /** Focus of the search field. */
   search: LateFocus;
-  /** On a narrow screen, where it is a drawer. */
+  /** The drawer of a narrow screen is open. */
   isOpen: boolean;
   close(): void;
 }
 
-/** The conversations there are: beside the chat, or in a drawer where there is no room. */
+/** The list of conversations: a sidebar, or a drawer on a narrow screen. */
 export default function Sidebar({ conversation, search, isOpen, close }: SidebarProps) {
   const words = useWords();
   const isWide = useIsWide();
@@ -87,9 +87,9 @@ interface ListProps {
   list: ConversationList;
   conversation: ConversationStore;
   search: LateFocus;
-  /** Something was chosen. */
+  /** An entry was chosen. */
   done(): void;
-  /** Hides it where it stands beside the chat; a drawer is closed. */
+  /** Hides the sidebar; a drawer is closed. */
   hide?: () => void;
 }
 
@@ -171,7 +171,7 @@ function SearchField({ list, own, search }: { list: ConversationList; own: ListW
   );
 }
 
-/** The whole list, the archive, a folder or a tag. With neither folders nor an archive in use there is little to choose. */
+/** Choice of the whole list, the archive, a folder or a tag; not rendered without folders and archive. */
 function Filter({ state, list, own }: { state: ListState; list: ConversationList; own: ListWords }) {
   const { folders, tags } = state.labels;
   return (

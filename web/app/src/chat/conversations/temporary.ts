@@ -1,4 +1,4 @@
-// Whether the next conversation is a temporary one: neither listed nor searched, and deleted when it is left. Framework-free.
+// Whether the next conversation is temporary: neither listed nor searched, and deleted when it is closed. Framework-free.
 
 let isTemporary = false;
 const listeners = new Set<() => void>();

@@ -8,7 +8,7 @@ import { IconButton } from "../../ui/icon-button.tsx";
 import type { ConversationList } from "./model/list.ts";
 import { useListWords } from "./words.ts";
 
-/** For how long the way back is offered; nobody is hurried while they point at it. The server allows ten minutes. */
+/** Time for which undo is offered; it does not run while the pointer is over it. The server allows ten minutes. */
 const OFFERED_MS = 30_000;
 
 export interface Deletion {
@@ -19,7 +19,7 @@ export interface Deletion {
   dismiss(): void;
 }
 
-/** Deletes conversations, and brings the last one back. */
+/** Deletes conversations, and restores the last one. */
 export function useDeletion(list: ConversationList, current: string | undefined): Deletion {
   const [deleted, setDeleted] = useState<ConversationInfo>();
   const [failure, setFailure] = useState<unknown>();
@@ -51,7 +51,7 @@ export function useDeletion(list: ConversationList, current: string | undefined)
   };
 }
 
-/** Says what was deleted, and offers it back. */
+/** Toast about a deletion, with an undo button. */
 export function UndoToast({ deletion: { deleted, failure, undo, dismiss } }: { deletion: Deletion }) {
   const words = useWords();
   const own = useListWords();

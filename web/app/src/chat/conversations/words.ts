@@ -1,4 +1,4 @@
-// The words of the list of conversations, fetched with it.
+// Texts of the list of conversations, loaded with it.
 
 import { lazyWords } from "../../i18n/use.ts";
 

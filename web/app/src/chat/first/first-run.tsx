@@ -5,7 +5,7 @@ import type { Offer } from "../composer/offer.ts";
 
 const Suggestions = later(() => import("./suggestions.tsx"));
 
-/** A line of welcome above the composer; `children`: who greets. */
+/** A line of welcome above the composer; `children`: the avatar. */
 export function Welcome({ children }: { children: ReactNode }) {
   const words = useWords();
   return (
@@ -18,7 +18,7 @@ export function Welcome({ children }: { children: ReactNode }) {
   );
 }
 
-/** The examples below the composer. Their place is there before they are, so that nothing moves. */
+/** The suggestions below the composer. Their space is reserved before they load. */
 export function Examples({ offer, ask }: { offer: Offer | undefined; ask(prompt: string): void }) {
   return <div className="first-examples">{offer && <Suggestions offer={offer} ask={ask} />}</div>;
 }

@@ -1,14 +1,14 @@
-// Which examples fit the model that answers and the tools it is offered. Framework-free.
+// Chooses the suggestions that fit the model and its tools. Framework-free.
 
 import type { ToolInfo } from "@throughline/client";
 import type { Suggested } from "./words.ts";
 
 export const SUGGESTIONS = 4;
 
-/** All that the demo model has an answer for. */
+/** Suggestions that the demo model has an answer for. */
 const DEMO: readonly Suggested[] = ["weather", "calendar", "riddle", "yourself"];
 
-/** What a tool is good for, the most telling first. */
+/** Suggestions by the name of a tool, the most specific first. */
 const BY_TOOL: readonly (readonly [RegExp, Suggested])[] = [
   [/(^|[._-])(web[._-]?search|search[._-]?web)/, "search"],
   [/^files?\.(list|read)/, "files"],
@@ -18,14 +18,14 @@ const BY_TOOL: readonly (readonly [RegExp, Suggested])[] = [
   [/^live2d\./, "joke"],
 ];
 
-/** What every model can do. */
+/** Suggestions for every model. */
 const ALWAYS: readonly Suggested[] = ["diagram", "formula", "clock", "trip"];
 
 export function fitting(model: string, tools: readonly ToolInfo[]): Suggested[] {
   if (model === "demo") return [...DEMO];
   const offered = tools.filter((tool) => tool.offered);
   const used = BY_TOOL.filter(([pattern]) => offered.some(({ name }) => pattern.test(name)));
-  // Tools that this page knows nothing of: their own descriptions say what they are good for.
+  // Unknown tools are matched by their descriptions.
   const isOther = offered.some(
     ({ name }) => !BY_TOOL.some(([pattern]) => pattern.test(name)) && !known(name),
   );

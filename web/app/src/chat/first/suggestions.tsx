@@ -6,7 +6,7 @@ import type { Offer } from "../composer/offer.ts";
 import { fitting } from "./fitting.ts";
 import { useFirstWords } from "./words.ts";
 
-/** What one could ask whoever answers here. */
+/** Suggested questions for the current model and tools. */
 export default function Suggestions({ offer, ask }: { offer: Offer; ask(prompt: string): void }) {
   const words = useFirstWords();
   const client = useClient();
@@ -14,7 +14,7 @@ export default function Suggestions({ offer, ask }: { offer: Offer; ask(prompt: 
   const found = useAsked(
     useCallback(
       async (signal: AbortSignal) => {
-        // Discovered meanwhile: what fits is asked anew.
+        // Tools were discovered since: the suggestions are chosen again.
         void offered;
         return model === "demo"
           ? { tools: [] }
@@ -23,7 +23,7 @@ export default function Suggestions({ offer, ask }: { offer: Offer; ask(prompt: 
       [client, agent, model, offered],
     ),
   );
-  // Without a list of tools there is still much to ask.
+  // Without a list of tools, general suggestions remain.
   const tools = found.value?.tools ?? (found.error === undefined ? undefined : []);
   if (tools === undefined) return null;
   return (

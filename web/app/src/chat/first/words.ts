@@ -1,4 +1,4 @@
-// The words below the composer where nothing was said yet, fetched with them.
+// Texts of the suggestions of an empty conversation, loaded with them.
 
 import { lazyWords } from "../../i18n/use.ts";
 

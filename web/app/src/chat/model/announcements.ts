@@ -1,4 +1,4 @@
-// Sentences for a screen reader out of a stream: whole, and at most one every 1.5 s. Framework-free.
+// Announcements of a stream for screen readers: whole sentences, at most one every 1.5 s. Framework-free.
 
 import type { AudioChunk, CallBlock, TurnListener } from "@throughline/client";
 import type { Words } from "../../i18n/words.ts";
@@ -7,7 +7,7 @@ import { askedTool } from "../card/look.ts";
 import { duration } from "../clock.ts";
 
 const EVERY_MS = 1_500;
-/** Where a sentence ends, in Latin and Chinese script. */
+/** End of a sentence, in Latin and Chinese script. */
 const SENTENCE = /[^.!?。！？\n]*[.!?。！？\n]+/g;
 
 export class Announcements implements TurnListener {
@@ -54,7 +54,7 @@ export class Announcements implements TurnListener {
       case "timed_out":
         return this.#add(words.toolFailed(tool));
       case "awaiting_approval":
-        // Who listens for nothing else still has to be asked.
+        // Approvals are announced even if announcements are off.
         return this.#add(words.toolAsks(askedTool(call, words)), "always");
       default:
         return undefined;
@@ -63,7 +63,6 @@ export class Announcements implements TurnListener {
 
   onAudio(_: AudioChunk): void {}
 
-  /** A turn has ended. */
   end(): void {
     const rest = this.#rest.trim();
     this.#rest = "";
@@ -78,7 +77,7 @@ export class Announcements implements TurnListener {
   }
 
   #next(): void {
-    // What has gathered is said together.
+    // Gathered sentences are announced together.
     const text = this.#queue.join(" ");
     this.#queue = [];
     this.#timer = undefined;

@@ -1,21 +1,21 @@
-// Calls that wait for a person: of several, exactly one gets the keys. Framework-free.
+// Open approvals: with several of them, exactly one gets the keys. Framework-free.
 
-/** A card with a question. */
+/** A card with an open approval. */
 export interface Pending {
   id: string;
   approve(): void;
   deny(): void;
-  /** Offers answers that last. */
+  /** Shows the lasting choices. */
   choose?(): void;
-  /** Offers denials that last. */
+  /** Shows the lasting denials. */
   chooseDenial?(): void;
-  /** Brings it before the eyes. */
+  /** Scrolls the card into view. */
   show(): void;
-  /** Whether it is on the screen. */
+  /** Whether the card is on the screen. */
   isVisible(): boolean;
 }
 
-/** Which card a key is for: the newest one on the screen, else the newest. */
+/** The card that gets a key: the newest one on the screen, else the newest. */
 export class Attention {
   #pending: readonly Pending[] = [];
   readonly #listeners = new Set<() => void>();
@@ -26,7 +26,7 @@ export class Attention {
     return () => this.#listeners.delete(listener);
   };
 
-  /** A card asks; the answer takes it back. */
+  /** Registers a card; returns a function that removes it. */
   ask(pending: Pending): () => void {
     this.#set([...this.#pending, pending]);
     return () => this.#set(this.#pending.filter((one) => one !== pending));
@@ -36,7 +36,7 @@ export class Attention {
     return this.#pending.findLast((one) => one.isVisible()) ?? this.#pending.at(-1);
   }
 
-  /** Whether the key was for a card. */
+  /** Handles a key; returns whether it was for a card. */
   key(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey" | "repeat">): boolean {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return false;
     const chosen = this.chosen();
@@ -68,7 +68,7 @@ export class Attention {
   }
 }
 
-/** Whether typing goes into this. */
+/** True for elements that take text input. */
 export function isTyped(target: EventTarget | null): boolean {
   return (
     target instanceof HTMLElement &&

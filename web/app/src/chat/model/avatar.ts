@@ -1,5 +1,5 @@
-// The avatar of this page as a client of the server: `live2d.*` calls are offered to it, it acts at once, in mid-reply, and says
-// whether it did. What is only shown again, after a reload, moves nothing. Framework-free.
+// The avatar of this page as a client of the server: `live2d.*` calls are offered to it, it acts at once, in mid-reply, and reports
+// the result. What a reload only shows again moves nothing. Framework-free.
 
 import {
   type CallBlock,
@@ -9,16 +9,16 @@ import {
   type TurnListener,
 } from "@throughline/client";
 
-/** What is on the stage: the puppet, or a model of the user's own. */
+/** The loaded avatar: the puppet, or a custom model. */
 export interface Stage {
   readonly expressions: readonly string[];
-  /** Groups, each with how many motions it has. */
+  /** Groups of motions, each with its size. */
   readonly motions: Readonly<Record<string, number>>;
   expression(name: string): Cue;
   motion(group: string, index?: number): Cue;
 }
 
-/** Whether a cue was understood. */
+/** Result of a gesture. */
 export type Cue = { kind: "ok" } | { kind: "unknown"; known: readonly string[] };
 
 const EXPRESSION = "live2d.expression";
@@ -28,11 +28,11 @@ export class AvatarClient {
   readonly id: string;
   readonly #client: Throughline;
   readonly #stage: Stage;
-  /** What was done is not done again when a connection brings it again. */
+  /** Calls that were acted on, so that a reconnect does not repeat them. */
   readonly #acted = new Set<string>();
   #timer: ReturnType<typeof setTimeout> | undefined;
   #isOn = false;
-  /** Its tools were taken back: it makes no gesture that is still on its way. */
+  /** Its tools were withdrawn: pending gestures are dropped. */
   #hasLeft = false;
 
   constructor(client: Throughline, stage: Stage, id: string = `page-${newKey()}`) {
@@ -49,7 +49,7 @@ export class AvatarClient {
     void this.#declare();
   }
 
-  /** Takes them back at once, also while its page is closed: else a call would wait for one that is not there any more. */
+  /** Withdraws the tools at once, also while the page closes: otherwise calls would wait for a client that left. */
   stop(): void {
     if (!this.#isOn) return;
     this.#isOn = false;
@@ -63,11 +63,11 @@ export class AvatarClient {
         keepalive: true,
       })
       .catch(() => {
-        // What is not renewed ends by itself.
+        // An offer that is not renewed expires.
       });
   }
 
-  /** Listens to one turn. */
+  /** Listener for one turn. */
   of(turnId: string): TurnListener {
     return {
       onToolCall: (call) => {
@@ -85,16 +85,16 @@ export class AvatarClient {
         path: { client_id: this.id },
         body: { tools: toolsOf(this.#stage) },
       });
-      // Twice in its time, so that one that is lost costs nothing.
+      // Renewed twice per lifetime, so that one lost request does no harm.
       again = valid_ms / 2;
     } catch {
-      // Without an avatar the conversation goes on; its calls say that nobody was there.
+      // Without an avatar the conversation continues; its calls fail as not connected.
     }
     if (this.#isOn) this.#timer = setTimeout(() => void this.#declare(), again);
   }
 
   async #act(turnId: string, call: Readonly<CallBlock>): Promise<void> {
-    // A second attempt is asked for where the first was not taken.
+    // A second attempt is requested if the first one was not accepted.
     const attempt = `${call.tool_id} ${call.attempts}`;
     if (call.tool_id === undefined || this.#acted.has(attempt)) return;
     this.#acted.add(attempt);
@@ -109,11 +109,11 @@ export class AvatarClient {
         body,
       });
     } catch {
-      // Too late, or stopped meanwhile: the gesture was made all the same.
+      // Too late, or stopped in between: the gesture was made all the same.
     }
   }
 
-  /** Makes the gesture of a call, also again for whoever wants to see it. */
+  /** Makes the gesture of a call; also on demand, to see it again. */
   play(call: Readonly<CallBlock>): Cue {
     const value = call.ran_with ?? call.arguments;
     const given = typeof value === "object" && value !== null ? new Map(Object.entries(value)) : new Map();

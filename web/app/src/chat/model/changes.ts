@@ -1,6 +1,6 @@
-// What differs between the arguments of two calls. Framework-free.
+// Differences between the arguments of two calls. Framework-free.
 
-/** A value that is there, or is not. */
+/** A value, or its absence. */
 interface Side {
   readonly value: unknown;
 }
@@ -13,7 +13,7 @@ export interface Change {
   readonly now: Side | undefined;
 }
 
-/** Objects are gone into; anything else is the same or another. In the order of `now`, then what is no longer there. */
+/** Compares objects recursively, other values as a whole. In the order of `now`, then removed members. */
 export function changesOf(before: unknown, now: unknown, path = ""): Change[] {
   const [old, fresh] = [membersOf(before), membersOf(now)];
   if (old === undefined || fresh === undefined) {

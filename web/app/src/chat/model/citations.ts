@@ -1,17 +1,17 @@
-// Sources that an upstream names, each in its own form. Framework-free.
+// Citations of upstreams, each in its own format. Framework-free.
 
 export interface Source {
   readonly title: string;
-  /** Only of the web. */
+  /** A web address. */
   readonly url: string | undefined;
-  /** What it says there, if the upstream tells. */
+  /** Quoted text, if the upstream has it. */
   readonly quote: string | undefined;
 }
 
-/** Deeper is nothing of a source. */
+/** Depth limit of the search in a citation. */
 const DEPTH_MAX = 4;
 
-/** Each source once, in the order in which they were named. */
+/** Unique sources in the order of their citations. */
 export function sourcesOf(citations: readonly unknown[]): readonly Source[] {
   const found = new Map<string, Source>();
   for (const citation of citations) {
@@ -25,7 +25,7 @@ export function sourcesOf(citations: readonly unknown[]): readonly Source[] {
   return [...found.values()];
 }
 
-/** The first of these members, wherever it is in there. */
+/** The first of these members, at any depth. */
 function textAt(value: unknown, names: readonly string[], depth = 0): string | undefined {
   if (typeof value !== "object" || value === null || depth > DEPTH_MAX) return undefined;
   const members = new Map<string, unknown>(Object.entries(value));
@@ -40,7 +40,7 @@ function textAt(value: unknown, names: readonly string[], depth = 0): string | u
   return undefined;
 }
 
-/** Nothing else is a link. */
+/** Only web addresses become links. */
 function webAddress(url: string | undefined): string | undefined {
   return url !== undefined && /^https?:\/\//i.test(url) && URL.canParse(url) ? url : undefined;
 }

@@ -1,4 +1,4 @@
-// One conversation on the screen: the turns of a branch, the one that runs, and what can be done. Framework-free.
+// One conversation on the screen: the turns of a branch, the running turn, and the actions. Framework-free.
 
 import {
   ApiError,
@@ -28,23 +28,23 @@ import {
 } from "./entry.ts";
 
 const PART = 30;
-/** When to look for a turn that begins by itself. */
+/** Times to look for the next queued turn, in ms. */
 const NEXT_TURN_MS = [100, 200, 400, 800, 1_600];
 
 export interface ConversationOptions {
-  /** Whoever is told what comes in a turn that runs. */
+  /** Listeners for the events of a running turn. */
   listeners?(turnId: string): readonly TurnListener[];
   /** A new conversation has got its id. */
   onBegun?(id: string): void;
-  /** A turn that was followed has ended. */
+  /** A followed turn has ended. */
   onEnd?(entry: Entry): void;
-  /** Another conversation is shown while a turn runs, which goes on by itself. */
+  /** Another conversation was opened while a turn runs, which continues. */
   onLeft?(turn: { turnId: string; conversationId: string | undefined; title: string }): void;
-  /** Who is to answer; empty: whom the server names. */
+  /** Agent of the next turn; empty: the server's default. */
   agent?(): string;
-  /** With which model, as `upstream/model`; empty: that of the agent. */
+  /** Model of the next turn, as `upstream/model`; empty: that of the agent. */
   model?(): string;
-  /** A new conversation is to be a temporary one. */
+  /** The next conversation is temporary. */
   isTemporary?(): boolean;
 }
 
@@ -56,13 +56,13 @@ interface Outgoing {
   connection: ConnectionState | undefined;
 }
 
-/** It was taken back before it had arrived. */
+/** The message was retracted before the server had it. */
 export class TakenBack extends Error {
   override readonly name = "TakenBack";
 }
 
 export class ConversationStore {
-  /** By conversation, "" for the one that has no id yet: what was sent goes on its way while another one is looked at. */
+  /** Pending messages by conversation, "" for the new one: they are sent even if another conversation is opened. */
   readonly #outgoing = new Map<string, Outgoing>();
   readonly #takenBack = new Set<string>();
   readonly #client: Throughline;
@@ -84,8 +84,8 @@ export class ConversationStore {
   };
 
   /**
-   * Shows a conversation, at its end or at a turn; `undefined`: a new one. The turns of the one before go on by themselves, and
-   * a temporary one is gone.
+   * Opens a conversation, at its end or at a turn; `undefined`: a new one. Turns of the previous conversation continue, and
+   * a temporary one is deleted.
    */
   async open(id: string | undefined, turnId?: string): Promise<void> {
     if (id === this.#state.id && this.#state.phase !== "missing") {
@@ -97,7 +97,7 @@ export class ConversationStore {
     this.#leave.abort();
     this.#leave = new AbortController();
     this.#set({ ...NEW, phase: id === undefined ? "new" : "loading", id });
-    // One in which a turn runs cannot be deleted; the server does it a day later.
+    // A conversation with a running turn cannot be deleted; the server does that a day later.
     if (left.isTemporary && left.id !== undefined) void this.#delete(left.id).catch(() => undefined);
     if (id !== undefined) await this.#load(id, turnId);
     this.#showOutgoing();
@@ -110,7 +110,7 @@ export class ConversationStore {
     });
   }
 
-  /** A temporary conversation stays for good. */
+  /** Makes a temporary conversation permanent. */
   async keep(): Promise<void> {
     const { id } = this.#state;
     if (id === undefined) return;
@@ -142,7 +142,7 @@ export class ConversationStore {
     this.#set({ entries: [...older, ...this.#state.entries], before: part.before ?? undefined });
   }
 
-  /** The turns behind those that are shown. */
+  /** Loads the turns after the loaded ones. */
   async loadNewer(): Promise<void> {
     const { id, after, entries } = this.#state;
     if (id === undefined || after === undefined) return;
@@ -155,10 +155,10 @@ export class ConversationStore {
     this.#set({ entries: [...entries, ...newer], after: part.after ?? undefined });
   }
 
-  /** Looks whether something has happened elsewhere: in another tab, or on the server. */
+  /** Looks for changes from another tab or the server. */
   async refresh(): Promise<void> {
     const { id, running, entries, after } = this.#state;
-    // Whoever reads in the middle is left there.
+    // A reader in the middle of the conversation is not moved.
     if (id === undefined || running !== undefined || after !== undefined) return;
     const tree = await this.#tree(id);
     if (tree === undefined || this.#state.running !== undefined) return;
@@ -166,9 +166,9 @@ export class ConversationStore {
     if ((tree.leaf_id ?? undefined) !== last || tree.running_turn_id != null) await this.#load(id);
   }
 
-  /** Says something: begins a turn. `agent`: who answers this message alone, with their own model. */
+  /** Sends a message that begins a turn. `agent`: answers this message only, with its own model. */
   async send(said: readonly Said[], mode: Mode | undefined, agent?: string): Promise<void> {
-    // What is said goes on from the end, wherever somebody reads.
+    // A new message continues from the end, wherever the reader is.
     if (this.#state.after !== undefined && this.#state.id !== undefined) await this.#load(this.#state.id);
     const { entries, id } = this.#state;
     const parent = entries.at(-1)?.turnId;
@@ -181,7 +181,7 @@ export class ConversationStore {
     });
   }
 
-  /** Answers a question of the user anew: with other words an edit, with the same a regeneration, also by another `model`. */
+  /** Answers a user message again: with other text an edit, with the same a regeneration, also by another `model`. */
   async again(
     entry: Entry,
     said: readonly Said[] | undefined,
@@ -192,7 +192,7 @@ export class ConversationStore {
     const at = entries.indexOf(entry);
     if (id === undefined || at < 0 || this.#state.running !== undefined) return;
     const before = await this.#inputOf(entry);
-    // Other words, and the same pictures and files.
+    // Edited text, and the same pictures and files.
     const input = said === undefined ? before : [...said.map(partOf), ...filesIn(before)];
     const shown = shownOf(entry.store.head().input);
     const parent = tree.find((node) => node.id === entry.turnId)?.parent ?? undefined;
@@ -206,7 +206,7 @@ export class ConversationStore {
     });
   }
 
-  /** Runs an ended call again: in a turn that begins with it, so that the model learns the result. */
+  /** Runs an ended call again in a new turn, so that the model sees the result. */
   async retryCall(entry: Entry, toolId: string, text: string): Promise<void> {
     const { entries, running } = this.#state;
     const at = entries.indexOf(entry);
@@ -221,7 +221,7 @@ export class ConversationStore {
     );
   }
 
-  /** Turns that answer the same place as this one, oldest first. */
+  /** Alternative turns at the position of this one, oldest first. */
   siblings(entry: Entry): readonly TurnNode[] {
     const { tree } = this.#state;
     const own = tree.find((node) => node.id === entry.turnId);
@@ -231,7 +231,7 @@ export class ConversationStore {
     );
   }
 
-  /** Goes to the branch of this turn: to its newest end. */
+  /** Switches to the newest end of this turn's branch. */
   async switchTo(turnId: string): Promise<void> {
     const { id, tree } = this.#state;
     if (id === undefined) return;
@@ -250,7 +250,7 @@ export class ConversationStore {
     });
   }
 
-  /** Stops the turn that runs. What is finished stays. */
+  /** Stops the running turn. Finished parts stay. */
   async stop(): Promise<void> {
     const turnId = this.#state.running?.turnId;
     if (turnId === undefined) return this.#outgoing.get(this.#state.id ?? "")?.unsend.abort(new TakenBack());
@@ -260,7 +260,7 @@ export class ConversationStore {
     );
   }
 
-  /** Stops one call; the turn goes on. */
+  /** Stops one call; the turn continues. */
   async cancelCall(entry: Entry, toolId: string): Promise<void> {
     const turn_id = entry.turnId;
     if (turn_id === undefined) return;
@@ -271,7 +271,7 @@ export class ConversationStore {
     );
   }
 
-  /** Answers a question, or `all` that are open. Throws what the server refuses: the card shows it. */
+  /** Answers one approval, or `all` open ones. Throws what the server refuses, for the card to show. */
   async decide(entry: Entry, approvalId: string, answer: ResolveApproval): Promise<void> {
     const turn_id = entry.turnId;
     if (turn_id === undefined) return;
@@ -281,7 +281,7 @@ export class ConversationStore {
     });
   }
 
-  /** Says something to the turn that runs. If that has ended when it arrives, it begins the next one. */
+  /** Sends a message to the running turn. If that has ended by then, the message begins the next turn. */
   async say(said: readonly Said[], when: "next_step" | "after_turn"): Promise<void> {
     const turn_id = this.#state.running?.turnId;
     if (turn_id === undefined) return;
@@ -311,7 +311,7 @@ export class ConversationStore {
     }
   }
 
-  /** Takes back what waits here or on the server. */
+  /** Retracts a message that is queued here or on the server. */
   async takeBack(messageId: string): Promise<void> {
     if (this.#state.unsent.some(({ id }) => id === messageId)) {
       this.#takenBack.add(messageId);
@@ -348,7 +348,7 @@ export class ConversationStore {
       );
       if (tree === undefined || signal.aborted) return;
       const leaf_id = branch.leaf_id ?? undefined;
-      // The turn is on another branch: that is the one which goes on.
+      // The running turn is on another branch, so that branch is shown.
       if (around !== undefined && leaf_id !== undefined && leaf_id !== tree.leaf_id)
         await this.#client.call("PATCH /v1/conversations/{conversation_id}", {
           path,
@@ -383,7 +383,7 @@ export class ConversationStore {
   async #begin(before: readonly Entry[], said: readonly Said[], turn: StartTurn): Promise<void> {
     const [agent, model] = [this.#options.agent?.(), this.#options.model?.()];
     const chosen = turn.agent ? {} : { ...(agent && { agent }), ...(model && { model }) };
-    // The same request however often it is sent: there is one turn, in one conversation.
+    // The same request for each attempt: there is one turn, in one conversation.
     const idempotencyKey = newKey();
     let place: Pick<StartTurn, "conversation_id"> | undefined;
     const start = async (signal: AbortSignal): Promise<TurnStarted> => {
@@ -396,7 +396,7 @@ export class ConversationStore {
     );
   }
 
-  /** A new conversation begins with its first turn, but for a temporary one. */
+  /** A new conversation is created by its first turn, unless it is temporary. */
   async #place(signal: AbortSignal): Promise<Pick<StartTurn, "conversation_id">> {
     if (this.#options.isTemporary?.() !== true) return {};
     const made = await this.#client.call("POST /v1/conversations", { body: { temporary: true }, signal });
@@ -424,7 +424,7 @@ export class ConversationStore {
         if (isHere()) this.#set({ connection });
       });
       this.#outgoing.delete(place);
-      // Whoever looks at another conversation meets this one there when they come back.
+      // If another conversation is open, this one shows the turn when it is opened again.
       if (!isHere()) return;
       const taken: Entry = { ...entry, turnId: started.turn_id };
       this.#exchange(entry, taken);
@@ -437,7 +437,7 @@ export class ConversationStore {
     } catch (error) {
       this.#outgoing.delete(place);
       if (!isHere()) return this.#set({ failure: error });
-      // Nothing was begun: what was there is there, and what was said is in the composer again.
+      // Nothing has started: the state is restored, and the text is back in the composer.
       const failure = error instanceof TakenBack ? undefined : error;
       const phase = previous.length === 0 && this.#state.id === undefined ? "new" : "ready";
       this.#set({ phase, entries: previous, running: undefined, connection: undefined, failure });
@@ -448,7 +448,7 @@ export class ConversationStore {
     }
   }
 
-  /** What is on its way to the server from this conversation stands at its end. */
+  /** Appends messages that are still being sent. */
   #showOutgoing(): void {
     const { id, phase } = this.#state;
     const outgoing = phase === "missing" ? undefined : this.#outgoing.get(id ?? "");
@@ -490,7 +490,7 @@ export class ConversationStore {
     await this.#goOn(turnId, isAwaited);
   }
 
-  /** What waited for the end of a turn begins the next one by itself, a moment later. */
+  /** A message that was queued for the end of a turn begins the next one on the server, a moment later. */
   async #goOn(ended: string, isAwaited: boolean): Promise<void> {
     const { id } = this.#state;
     const { signal } = this.#leave;
@@ -502,7 +502,7 @@ export class ConversationStore {
         if (tree === undefined || this.#state.running !== undefined) return;
         const next = tree.running_turn_id ?? tree.leaf_id ?? undefined;
         if (next === undefined || next === ended) continue;
-        // It may have ended already: then it is there as a whole.
+        // It may have ended already: then it is loaded as a whole.
         if (tree.running_turn_id == null) return await this.#load(id);
         const entry = this.#entry(next, new TurnStore());
         this.#set({ entries: [...this.#state.entries, entry] });
@@ -511,17 +511,17 @@ export class ConversationStore {
     });
   }
 
-  /** What waits to be taken in. */
+  /** Loads the queued messages. */
   async #look(turn_id: string): Promise<void> {
     try {
       const { messages } = await this.#client.call("GET /v1/turns/{turn_id}/messages", { path: { turn_id } });
       if (this.#state.running?.turnId === turn_id) this.#set({ waiting: messages });
     } catch {
-      // A turn that has ended has nothing that waits.
+      // An ended turn has no queued messages.
     }
   }
 
-  /** What was said in a turn, to be said again. Its pictures are files again. */
+  /** Input of a turn, to be sent again. Its pictures are files again. */
   async #inputOf(entry: Entry): Promise<InputPart[]> {
     const parts = entry.store.head().input.map(async (part): Promise<InputPart> => {
       if (part.type === "text") return part;

@@ -1,20 +1,20 @@
-// Sending what may not be lost: whoever cannot be reached now is asked again, at the end of being offline at once. Framework-free.
+// Sending with retries: on connection errors it tries again, and at once when the browser is back online. Framework-free.
 
 import { ApiError, type ConnectionState, wait, waitBefore } from "@throughline/client";
 
-/** Before the second attempt. */
+/** Wait before the second attempt. */
 const FIRST_WAIT_MS = 500;
-/** A person who waits for their message waits no longer for the next attempt. */
+/** Longest wait between attempts. */
 const WAIT_MS_MAX = 5_000;
 
-/** Whether the server was not reached, or cannot do anything now: the same request may go well later. */
+/** True if the server was not reached or is overloaded: the same request may succeed later. */
 export function isUnreached(error: unknown): boolean {
   return error instanceof TypeError || (error instanceof ApiError && [502, 503, 504].includes(error.status));
 }
 
 /**
- * What `send` gives once it has arrived. It is called again until then, so it must be safe to be sent twice; what the server refuses is
- * thrown. `onConnection` is told of each wait.
+ * Result of `send` once it has succeeded. It is called until then, so it must be safe to repeat; what the server refuses is
+ * thrown. `onConnection` is called with each wait.
  */
 export async function delivered<T>(
   send: () => Promise<T>,

@@ -1,4 +1,4 @@
-// What a conversation on the screen consists of. Framework-free.
+// State of a conversation on the screen. Framework-free.
 
 import type {
   ConnectionState,
@@ -12,20 +12,20 @@ import { fileIn } from "./file-text.ts";
 
 export type Mode = "auto" | "native" | "text";
 
-/** A turn of the branch that is shown. */
+/** A turn of the current branch. */
 export interface Entry {
-  /** The same from when it is sent to when it is gone. */
+  /** Stable key, from sending to the end. */
   readonly key: string;
-  /** `undefined` while the server has not taken it yet. */
+  /** Id of the turn; `undefined` until the server has accepted it. */
   readonly turnId: string | undefined;
   readonly store: TurnStore;
-  /** What the user said, before the server has it. */
+  /** Parts of the user's message, until the server has it. */
   readonly said: readonly Said[] | undefined;
-  /** Calls that somebody has opened, by their places: they stay as they are. */
+  /** Calls that the user has opened, by index: they stay open. */
   readonly opened?: Set<number>;
 }
 
-/** A part of what is being sent, with what can be shown of it now. */
+/** A part of a message that is being sent, with what can be shown of it. */
 export type Said =
   | { type: "text"; text: string }
   | { type: "image"; file_id: string; url: string; name: string };
@@ -35,30 +35,30 @@ export interface ConversationState {
   id: string | undefined;
   title: string;
   entries: readonly Entry[];
-  /** There are older turns. */
+  /** Cursor of older turns. */
   before: string | undefined;
-  /** There are later turns: a place in the middle was gone to. */
+  /** Cursor of later turns: the view was opened in the middle. */
   after: string | undefined;
-  /** The turn that was gone to. */
+  /** The turn that the view was opened at. */
   target: string | undefined;
-  /** Neither listed nor searched, and deleted when it is left. */
+  /** Neither listed nor searched, and deleted when it is closed. */
   isTemporary: boolean;
   /** All turns of all branches. */
   tree: readonly TurnNode[];
-  /** The turn that runs now. */
+  /** The running turn. */
   running: Entry | undefined;
   connection: ConnectionState | undefined;
-  /** What was said in mid-turn and waits. */
+  /** Messages sent during the turn that are queued on the server. */
   waiting: readonly QueuedMessageInfo[];
-  /** What is on its way to where it waits. */
+  /** Messages that are not on the server yet. */
   unsent: readonly Unsent[];
-  /** Stop was pressed. */
+  /** Stop was requested. */
   isStopping: boolean;
-  /** The last thing that did not work. */
+  /** The last error. */
   failure: unknown;
 }
 
-/** Before anything is said. */
+/** State of a new conversation. */
 export const NEW: ConversationState = {
   phase: "new",
   id: undefined,
@@ -77,33 +77,33 @@ export const NEW: ConversationState = {
   failure: undefined,
 };
 
-/** What was said in mid-turn and has not reached the server. */
+/** A message sent during a turn that has not reached the server. */
 export interface Unsent {
   readonly id: string;
   readonly said: readonly Said[];
   readonly when: "next_step" | "after_turn";
 }
 
-/** A part of a message, of whomever: text, a file as text, or anything else. */
+/** A part of any message: text, a file as text, or anything else. */
 type Part = { type: string; text?: unknown };
 
-/** The words of what was said, without its files. */
+/** Text of a message, without its files. */
 export function wordsIn(said: readonly Part[]): string {
   const words = said.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : ""));
   return words.filter((text) => text !== "" && fileIn(text) === undefined).join("\n\n");
 }
 
-/** What went along with words: pictures and files. */
+/** Pictures and files of a message. */
 export function filesIn<P extends Part>(said: readonly P[]): P[] {
   return said.filter(({ type, text }) => type !== "text" || (typeof text === "string" && fileIn(text)));
 }
 
-/** As the server takes it. */
+/** The part in the server's format. */
 export function partOf(said: Said): InputPart {
   return said.type === "text" ? said : { type: "image", file_id: said.file_id };
 }
 
-/** What is shown of a message that is said again, until the server tells it. */
+/** Parts to show for a message that is sent again, until the server has it. */
 export function shownOf(input: readonly UserPart[]): Said[] {
   return input.flatMap((part) => (part.type === "text" ? [part] : []));
 }

@@ -2,19 +2,19 @@
 
 import type { BlockPosition, MessageHead, WaterfallSegment } from "@throughline/client";
 
-/** When the model itself is at work: its first token is waited for, and tools and people are none of its own. */
+/** Kinds of time in which the model works: waiting for its first token counts, tools and people do not. */
 const OWN: ReadonlySet<WaterfallSegment["kind"]> = new Set(["thinking", "text", "arguments"]);
-/** In less than this nothing can be said about a speed. */
+/** Below this no speed is shown. */
 const LEAST_MS = 50;
 
-/** Tokens that the model wrote in each second in which it wrote. */
+/** Tokens per second of writing time. */
 export function tokensPerSecond({ stats, usage }: Pick<MessageHead, "stats" | "usage">): number | undefined {
   const ms = (stats?.segments ?? []).reduce((sum, { kind, ms }) => (OWN.has(kind) ? sum + ms : sum), 0);
   const tokens = usage.output_tokens;
   return tokens === undefined || ms < LEAST_MS ? undefined : Math.round((tokens * 1_000) / ms);
 }
 
-/** How long the thinking in a block took. It can be told where there are as many stretches of it as blocks. */
+/** Duration of a thinking block. Known only if there are as many stretches of thinking as blocks. */
 export function thinkingMs(
   segments: readonly WaterfallSegment[],
   outline: readonly BlockPosition[],

@@ -1,23 +1,23 @@
-// Files as text in a message: a part of their own, labelled so that any model knows where they begin and end, and so that the page shows
-// them as files. docs/page.md describes the form. Framework-free.
+// Files as text in a message: each a part with labels, so that any model knows where it begins and ends, and the page shows it
+// as a file. docs/page.md describes the format. Framework-free.
 
 export interface FileText {
   name: string;
   text: string;
-  /** Of a PDF: the pages that are here, `1-12 of 40`. */
+  /** Pages of a PDF that are included, `1-12 of 40`. */
   pages?: string | undefined;
 }
 
-/** As a part of a message. */
+/** The file as a part of a message. */
 export function labelled({ name, text, pages }: FileText): string {
-  // What is in a file must not look like its end.
+  // Content of a file must not look like the end label.
   let tag = "file";
   while (text.includes(`</${tag}>`)) tag += "_";
   const about = pages === undefined ? "" : ` pages="${escaped(pages)}"`;
   return `<${tag} name="${escaped(name)}"${about}>\n${text}\n</${tag}>`;
 }
 
-/** `undefined`: this part of a message is no file. */
+/** The file in a part of a message; `undefined`: not a file. */
 export function fileIn(part: string): FileText | undefined {
   const [, , name, pages, text] =
     /^<(file_*) name="([^"\n]*)"(?: pages="([^"\n]*)")?>\n([\s\S]*)\n<\/\1>$/.exec(part) ?? [];

@@ -1,23 +1,23 @@
-// Frames that this page draws late while an answer streams: the server is told of them. Framework-free.
+// Late frames of this page while an answer streams, reported to the server. Framework-free.
 
 import type { Throughline, TurnListener } from "@throughline/client";
 import { frames } from "../../preferences.ts";
 
-/** A frame that comes later behind the one before is late. */
+/** A frame this long after the previous one is late. */
 const LATE_MS = 25;
-/** So long behind the last news it is still watched. */
+/** Time after the last event for which frames are still watched. */
 const REST_MS = 500;
-/** A page that was hidden, or asleep, was not late. */
+/** Longer gaps mean a hidden or suspended page. */
 const ASLEEP_MS = 2_000;
-/** Watched for so long, the server is told, even if the answer goes on. */
+/** Interval of reports during a long answer. */
 const REPORT_MS = 60_000;
 
-/** Watches frames while something comes, and no others: a page that waits for a person draws none. */
+/** Watches frames while events come, and no others: an idle page requests no frames. */
 export class Frames implements TurnListener {
   readonly #client: Throughline;
   #late = 0;
   #ms = 0;
-  /** When the frame before was drawn; 0: none is watched. */
+  /** Time of the previous frame; 0: not watching. */
   #last = 0;
   #newsAt = 0;
 
@@ -33,7 +33,7 @@ export class Frames implements TurnListener {
   };
   readonly onToolCall = this.onText;
 
-  /** Tells the server, if there is anything to tell. */
+  /** Reports to the server, if there is anything to report. */
   report(): void {
     const [jank_frames, window_ms] = [this.#late, Math.round(this.#ms)];
     if (window_ms === 0) return;

@@ -1,13 +1,13 @@
-// Which blocks are drawn together. Framework-free.
+// Grouping of blocks for display. Framework-free.
 
 import type { Block, BlockPosition } from "@throughline/client";
 
 const DEED_CHARS_MAX = 40;
 
-/** One block, or finished calls that follow each other. */
+/** One block, or consecutive finished calls. */
 export type Row = { kind: "block"; at: number } | { kind: "group"; calls: readonly BlockPosition[] };
 
-/** Two finished calls in a row are one line; what failed, or needs somebody, stays by itself, and so does what may not be folded yet. */
+/** Consecutive finished calls form one row; failed, waiting and not yet foldable calls stay separate. */
 export function rowsOf(outline: readonly BlockPosition[], foldable?: ReadonlySet<number>): readonly Row[] {
   const rows: Row[] = [];
   let calls: BlockPosition[] = [];
@@ -28,7 +28,7 @@ export function rowsOf(outline: readonly BlockPosition[], foldable?: ReadonlySet
   return rows;
 }
 
-/** `Weather: Paris · Oslo; Calendar`: each tool by what people call it, with what it was asked. */
+/** Summary of calls: `Weather: Paris · Oslo; Calendar`. */
 export function deedsOf(blocks: readonly (Readonly<Block> | undefined)[]): string {
   const deeds = new Map<string, string[]>();
   for (const block of blocks) {
@@ -41,7 +41,7 @@ export function deedsOf(blocks: readonly (Readonly<Block> | undefined)[]): strin
     .join("; ");
 }
 
-/** The first thing that a call was asked, without its name. */
+/** First argument of a call, without its name. */
 function askedOf({ ran_with, arguments: asked }: Extract<Block, { kind: "tool_call" }>): string {
   const value: unknown = ran_with ?? asked;
   if (typeof value !== "object" || value === null) return "";

@@ -1,17 +1,17 @@
-// The one line that says what goes on. Framework-free.
+// The status line of a turn. Framework-free.
 
 import type { BlockPosition, ConnectionState, MessageHead } from "@throughline/client";
 
 export type Status =
   | { kind: "idle" }
   | { kind: "connecting" }
-  /** Said, and not at the server yet. */
+  /** Sent, and not on the server yet. */
   | { kind: "unsent" }
   | { kind: "reconnecting" }
   | { kind: "waiting_for_model"; since?: number | undefined }
-  /** The page or program that runs the next tool is not connected. */
+  /** The client that runs the next tool is not connected. */
   | { kind: "waiting_for_client"; until: number | undefined }
-  /** The model has stopped in the middle of its answer. */
+  /** The model has paused in the middle of its answer. */
   | { kind: "silent"; since: number | undefined }
   | { kind: "retrying"; reason: string; until: number | undefined }
   | { kind: "thinking" }
@@ -24,7 +24,7 @@ export type Status =
 export interface Seen {
   isRunning: boolean;
   isStopping: boolean;
-  /** The server has taken the turn. */
+  /** The server has accepted the turn. */
   isTaken: boolean;
   connection: ConnectionState | undefined;
   head: MessageHead;

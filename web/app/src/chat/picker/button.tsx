@@ -7,14 +7,14 @@ import { onOpenPicker } from "./open.ts";
 
 const Picker = later(() => import("./picker.tsx"), "above");
 
-/** Who answers, and the way to somebody else. */
+/** Name of the current model or agent; opens the picker. */
 export function PickerButton({ offer }: { offer: Offer | undefined }) {
   const [isOpen, setOpen] = useState(false);
   const chosen = useSyncExternalStore(model.subscribe, model.get);
   useEffect(() => onOpenPicker(() => setOpen(true)), []);
   if (offer === undefined) return null;
   const name = chosen || offer.model;
-  // An agent that is called like its model, or that is everybody's, says nothing more.
+  // An agent with the name of its model, or the default one, needs no label of its own.
   const isPlain = chosen !== "" || offer.agent === "default" || offer.model.includes(offer.agent);
   return (
     <>

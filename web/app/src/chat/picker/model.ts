@@ -1,4 +1,4 @@
-// What the picker lists. Framework-free.
+// Rows of the model picker. Framework-free.
 
 import type { AgentInfo, ModelEntry } from "@throughline/client";
 import { folded } from "@throughline/json";
@@ -7,14 +7,14 @@ export interface PickerRow {
   /** Name of an agent, or `upstream/model`. */
   id: string;
   kind: "agent" | "model";
-  /** What is known of the model; of an agent, of its first one. */
+  /** Known properties of the model; for an agent, of its first model. */
   facts: ModelEntry | undefined;
-  /** The model of an agent. */
+  /** Model of an agent. */
   note: string;
   isLastUsed: boolean;
 }
 
-/** Models, the last used first; then agents, if there is a choice. */
+/** Models, recently used ones first; then agents, if there are several. */
 export function rowsOf(
   entries: readonly ModelEntry[],
   agents: readonly AgentInfo[],
@@ -53,7 +53,7 @@ export function found(rows: readonly PickerRow[], search: string): PickerRow[] {
 /** `128k`, `1M`. */
 export function short(tokens: number): string {
   if (tokens >= 1_000_000) return `${Math.round(tokens / 100_000) / 10}M`;
-  // Upstreams count in thousands or in powers of two: 131,072 is what people call 128k.
+  // Upstreams count in thousands or in powers of two: 131,072 is commonly called 128k.
   const isBinary = tokens % 1_024 === 0 && tokens % 1_000 !== 0;
   return isBinary ? `${tokens / 1_024}k` : `${Math.round(tokens / 1_000)}k`;
 }

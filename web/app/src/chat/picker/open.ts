@@ -1,4 +1,4 @@
-// The door of the model picker. What is behind it is fetched when it is first opened. Framework-free.
+// Opens the model picker, which is loaded on first use. Framework-free.
 
 const door = new EventTarget();
 

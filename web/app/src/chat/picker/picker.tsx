@@ -23,7 +23,7 @@ import { found, type PickerRow, rowsOf, short } from "./model.ts";
 import { recentModels, rememberModel } from "./recent.ts";
 import { type PickerWords, usePickerWords } from "./words.ts";
 
-/** Which model answers from the next message on, and how it is told of tools. */
+/** Choice of the model and the tool-call mode for the next messages. */
 export default function Picker({ offer, close }: { offer: Offer; close(): void }) {
   const page = useWords();
   const words = usePickerWords();
@@ -39,7 +39,7 @@ export default function Picker({ offer, close }: { offer: Offer; close(): void }
   useEffect(() => {
     if (dialog.current?.open !== false) return;
     dialog.current.showModal();
-    // Below the button that has opened it, where there is room.
+    // Below its button, if there is room.
     const button = document.querySelector(".picker-button")?.getBoundingClientRect();
     if (button && innerWidth >= 720) dialog.current.style.marginRight = `${innerWidth - button.right}px`;
   }, []);
@@ -175,7 +175,7 @@ function factsOf({ facts, note, id, isLastUsed, kind }: PickerRow, offer: Offer,
     .join(" · ");
 }
 
-/** What nobody knows of a model is not said. */
+/** Unknown properties are left out. */
 function knownOf({ context_length, vision, audio, tools }: ModelEntry, words: PickerWords): string {
   return [
     context_length != null && words.context(short(context_length)),

@@ -1,4 +1,4 @@
-// Models that were chosen in this browser, the last one first. Framework-free.
+// Recently chosen models in this browser, the last one first. Framework-free.
 
 import { Preference } from "../../preferences.ts";
 

@@ -1,4 +1,4 @@
-// The words of the model picker, fetched with it.
+// Texts of the model picker, loaded with it.
 
 import { grouped } from "../../i18n/en.ts";
 import { lazyWords } from "../../i18n/use.ts";

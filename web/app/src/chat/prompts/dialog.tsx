@@ -20,15 +20,15 @@ import { usePromptWords } from "./words.ts";
 type Step = { is: "list" } | { is: "edit"; prompt?: SavedPrompt } | { is: "fill"; prompt: SavedPrompt };
 
 interface PromptsProps {
-  /** A prompt that was chosen already: only its placeholders are asked for. */
+  /** A prompt that was chosen already: only its placeholders are filled in. */
   chosen: SavedPrompt | undefined;
-  /** What stands in the field: a new prompt begins with it. */
+  /** Text in the composer, offered as a new prompt. */
   draft: string;
   insert(text: string): void;
   close(): void;
 }
 
-/** The prompts of a person: one is chosen, filled in and put into the message. */
+/** The user's prompts: one is chosen, filled in and inserted into the message. */
 export default function Prompts({ chosen, draft, insert, close }: PromptsProps) {
   const page = useWords();
   const words = usePromptWords();
@@ -38,7 +38,7 @@ export default function Prompts({ chosen, draft, insert, close }: PromptsProps) 
   useEffect(() => {
     if (dialog.current?.open === false) {
       dialog.current.showModal();
-      // What is drawn before it opens takes no focus, and the button that closes it would.
+      // Content rendered before the dialog opens is not focused, so its close button would be.
       dialog.current.querySelector<HTMLElement>("input, textarea")?.focus();
     }
     void library.load();
@@ -241,7 +241,7 @@ function Editor({ library, prompt, draft, done }: EditorProps) {
   );
 }
 
-/** What a prompt asks for. Enter goes on, as in the field below. */
+/** Form for the placeholders of a prompt. Enter continues, as in the composer. */
 function Filling({ prompt, put }: { prompt: SavedPrompt; put(text: string): void }) {
   const words = usePromptWords();
   const [answers, setAnswers] = useState<Readonly<Record<string, string>>>({});

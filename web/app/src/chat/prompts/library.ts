@@ -1,12 +1,12 @@
-// The prompts that a person has saved, as the server has them. Framework-free.
+// The user's saved prompts on the server. Framework-free.
 
 import type { SavedPrompt, Throughline } from "@throughline/client";
 import { folded } from "@throughline/json";
 
 export interface LibraryState {
-  /** `undefined`: not asked for yet, or on their way. */
+  /** The prompts; `undefined`: not loaded yet. */
   prompts: readonly SavedPrompt[] | undefined;
-  /** Why they cannot be had. */
+  /** Error of the last load. */
   failure: unknown;
 }
 
@@ -26,7 +26,7 @@ export class PromptLibrary {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Asks the server, once at a time. What is known is shown meanwhile. */
+  /** Loads the prompts, one request at a time. Known prompts stay visible. */
   readonly load = (): Promise<void> => {
     this.#asked ??= this.#client
       .call("GET /v1/saved-prompts")
@@ -40,7 +40,7 @@ export class PromptLibrary {
     return this.#asked;
   };
 
-  /** Saves a new prompt, or another form of `old`. Throws what the server refuses. */
+  /** Saves a new prompt, or replaces `old`. Throws what the server refuses. */
   async save(name: string, text: string, old?: SavedPrompt): Promise<void> {
     const isRenamed = old !== undefined && old.name !== name;
     const version = old === undefined || isRenamed ? 0 : old.version;
@@ -48,7 +48,7 @@ export class PromptLibrary {
       path: { name },
       body: { text, version },
     });
-    // The new one is there before the old one goes.
+    // The new prompt is created before the old one is deleted.
     if (isRenamed) await this.#delete(old.name);
     const others = (this.#state.prompts ?? []).filter((one) => one.name !== name && one.name !== old?.name);
     this.#set({ prompts: sorted([...others, saved]) });
@@ -71,7 +71,7 @@ export class PromptLibrary {
 
 const libraries = new WeakMap<Throughline, PromptLibrary>();
 
-/** The library of whoever is signed in. */
+/** Library of the signed-in user. */
 export function libraryOf(client: Throughline): PromptLibrary {
   const library = libraries.get(client) ?? new PromptLibrary(client);
   libraries.set(client, library);
@@ -82,7 +82,7 @@ function sorted(prompts: readonly SavedPrompt[]): SavedPrompt[] {
   return [...prompts].sort((one, other) => (one.name < other.name ? -1 : 1));
 }
 
-/** Those with this in their name, then those with it in their text. */
+/** Prompts with the search in their name, then those with it in their text. */
 export function foundIn(prompts: readonly SavedPrompt[], search: string): SavedPrompt[] {
   const wanted = folded(search.trim());
   const named = prompts.filter(({ name }) => folded(name).includes(wanted));
@@ -90,7 +90,7 @@ export function foundIn(prompts: readonly SavedPrompt[], search: string): SavedP
   return [...named, ...others];
 }
 
-/** Those that `/text` in the composer means: spaces of names are not typed. */
+/** Prompts that match `/text` in the composer, ignoring spaces in names. */
 export function typedIn(prompts: readonly SavedPrompt[], text: string): SavedPrompt[] {
   const bare = (text: string): string => folded(text).replace(/\s+/g, "");
   const typed = bare(text.slice(1));

@@ -1,16 +1,16 @@
-// `{{name}}` in a saved prompt: whoever uses it is asked for it. Framework-free.
+// `{{name}}` in a saved prompt is a placeholder that its user fills in. Framework-free.
 
-/** A longer one is no name. */
+/** A longer text in braces is not a placeholder. */
 const NAME_CHARS_MAX = 60;
 const PLACEHOLDER = new RegExp(`\\{\\{([^{}\\n]{1,${NAME_CHARS_MAX}})\\}\\}`, "g");
 
-/** Each name once, in the order in which they first appear. */
+/** Unique names in the order of their first occurrence. */
 export function placeholdersIn(text: string): string[] {
   const names = [...text.matchAll(PLACEHOLDER)].map(([, name = ""]) => name.trim());
   return [...new Set(names)].filter((name) => name !== "");
 }
 
-/** With what was said for each name, all at once: what is in an answer asks nothing. A name without an answer is left out. */
+/** Replaces all placeholders at once: braces in an answer are not placeholders. Names without an answer become empty. */
 export function filledIn(text: string, answers: Readonly<Record<string, string>>): string {
   return text.replace(PLACEHOLDER, (whole, name: string) => {
     const key = name.trim();

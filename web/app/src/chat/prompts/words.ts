@@ -1,4 +1,4 @@
-// The words of the prompt library, fetched with it.
+// Texts of the prompt library, loaded with it.
 
 import { lazyWords } from "../../i18n/use.ts";
 

@@ -2,7 +2,7 @@ import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { announcements } from "../../preferences.ts";
 import type { Announcements } from "../model/announcements.ts";
 
-/** What a screen reader says: whole sentences, and not every token. */
+/** Live region for screen readers: whole sentences instead of single tokens. */
 export function Announcer({ from }: { from: Announcements }) {
   const wanted = useSyncExternalStore(announcements.subscribe, announcements.get);
   const [said, setSaid] = useState("");

@@ -2,7 +2,7 @@ import { FileText } from "lucide-react";
 import { size } from "../clock.ts";
 import type { FileText as File } from "../model/file-text.ts";
 
-/** A file that went with a message: its name, and what the model was given of it. */
+/** A file of a message: its name, and the text that the model got. */
 export function FileChip({ file }: { file: File }) {
   return (
     <details className="file-chip">

@@ -6,7 +6,7 @@ import { useChat, useEntry } from "../context.tsx";
 
 type Value = "up" | "down";
 
-/** What the reader thinks of an answer: a thumb, and a reason for a bad one where they want to give it. */
+/** Rating of an answer: thumbs, and an optional reason for a bad one. */
 export function Rating() {
   const words = useWords();
   const client = useClient();
@@ -29,7 +29,7 @@ export function Rating() {
             path,
             body: { value: next, ...(reason && { reason }) },
           });
-    // What did not arrive is not shown as if it had.
+    // A rating that was not saved is not shown.
     void Promise.resolve(sent).catch(() => setGiven(before));
   };
   const press = (next: Value): void => {

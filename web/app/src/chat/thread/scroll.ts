@@ -1,10 +1,10 @@
-// The end of the thread stays in view while text comes, unless the reader has gone elsewhere. Framework-free.
+// Keeps the end of the thread in view while text comes, unless the reader has scrolled away. Framework-free.
 
-/** Nearer to the end than this is at the end. */
+/** Distance from the end that counts as the end. */
 const NEAR_PX = 48;
-/** A wheel that counts in lines, as Firefox does it with a mouse, turns by so much a line. */
+/** Pixels per line of a wheel event in lines, as Firefox sends them for a mouse. */
 const LINE_PX = 20;
-/** For so long nothing moves after something was opened. */
+/** Time for which the scroll position is kept after something was opened. */
 const HELD_MS = 200;
 
 export class StickToEnd {
@@ -30,27 +30,27 @@ export class StickToEnd {
     };
   }
 
-  /** Something is opened: what is being read stays where it is. */
+  /** Keeps the scroll position while something opens. */
   hold(): void {
     this.#heldUntil = performance.now() + HELD_MS;
   }
 
-  /** While nothing was said yet there is no end to follow: what stands there is read from its beginning. */
+  /** An empty conversation is not scrolled to its end. */
   rest(isResting: boolean): void {
     this.#isResting = isResting;
     if (isResting) this.#scroller.scrollTop = 0;
   }
 
-  /** To the end, and stay there. */
+  /** Scrolls to the end, and stays there. */
   toEnd(): void {
     this.#heldUntil = 0;
     this.#stick(true);
     this.#write();
   }
 
-  /** The wheel over what lies around the thread, a field or a button, turns the thread, unless it scrolls itself. */
+  /** Forwards wheel events around the thread to it, unless their target scrolls itself. */
   turn(event: Pick<WheelEvent, "target" | "currentTarget" | "ctrlKey" | "deltaMode" | "deltaY">): void {
-    // With Ctrl it is the zoom.
+    // Ctrl with the wheel zooms.
     if (event.ctrlKey || scrollsItself(event.target, event.currentTarget)) return;
     const unit = [1, LINE_PX, this.#scroller.clientHeight][event.deltaMode] ?? 1;
     this.#scroller.scrollTop += event.deltaY * unit;
@@ -63,7 +63,7 @@ export class StickToEnd {
   #grown(): void {
     if (!this.#isStuck) return;
     if (performance.now() < this.#heldUntil) return this.#stick(this.#isNear());
-    // The page has just been laid out, and nothing was drawn yet: this is in the same frame, and lays nothing out a second time.
+    // Layout is done and nothing is painted yet: scrolling now costs no second layout.
     this.#write();
   }
 
@@ -75,7 +75,7 @@ export class StickToEnd {
     const { scrollTop } = this.#scroller;
     const isUp = scrollTop < this.#lastTop - 1;
     this.#lastTop = scrollTop;
-    // Text that grows moves nothing up; only a reader does.
+    // Growing text never scrolls up; only a reader does.
     if (this.#isNear()) this.#stick(true);
     else if (isUp) this.#stick(false);
   }
@@ -92,7 +92,7 @@ export class StickToEnd {
   }
 }
 
-/** Whether the wheel over `target` belongs to something there, so far out as `within`, or to what is not in it at all. */
+/** True if something between `target` and `within` scrolls by itself. */
 function scrollsItself(target: EventTarget | null, within: EventTarget | null): boolean {
   for (let at = target; at !== within; at = at.parentElement) {
     if (!(at instanceof Element) || at instanceof HTMLDialogElement) return true;

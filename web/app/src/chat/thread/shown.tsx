@@ -8,17 +8,17 @@ import { ConversationStore } from "../model/conversation.ts";
 import { Thread } from "./turn.tsx";
 
 interface ShownProps {
-  /** Of a turn, from its first. */
+  /** All events of a turn. */
   events: readonly Event[];
-  /** So many of them have come. */
+  /** Number of events to apply. */
   count: number;
-  /** Of which turn: its open questions can be answered. */
+  /** Id of the turn, if its approvals can be answered. */
   turnId?: string;
-  /** More is to come. */
+  /** More events are expected. */
   isRunning?: boolean;
 }
 
-/** A message that is only shown: it is in no conversation, and nothing of it runs here. */
+/** A message outside of a conversation, read only. */
 export function Shown({ events, count, turnId, isRunning = count < events.length }: ShownProps) {
   const client = useClient();
   const store = useStore(events, count);
@@ -39,7 +39,7 @@ export function Shown({ events, count, turnId, isRunning = count < events.length
   );
 }
 
-/** Going on adds to the message; going back begins it anew. */
+/** Moving forward adds events; moving back starts a new store. */
 function useStore(events: readonly Event[], count: number): TurnStore {
   const taken = useRef(0);
   const [store, setStore] = useState(() => new TurnStore());

@@ -9,11 +9,11 @@ import { type Status, statusOf } from "../model/status.ts";
 
 const UNEASY: ReadonlySet<Status["kind"]> = new Set(["needs_you", "retrying", "reconnecting", "unsent"]);
 
-/** The one line that says what goes on. */
+/** The status line of the running turn. */
 export function StatusLine() {
   const { conversation } = useChat();
   const state = useSyncExternalStore(conversation.subscribe, conversation.get);
-  // Its room stays: what is read moves neither when a turn begins nor when it ends.
+  // Its height is reserved, so that nothing moves when a turn begins or ends.
   if (state.running === undefined) return <div className="mb-1.5 h-5" />;
   return <OfTurn entry={state.running} state={state} />;
 }
@@ -45,7 +45,7 @@ function OfTurn({ entry, state }: { entry: Entry; state: ConversationState }) {
   );
 }
 
-/** Where the keys of the question are not at hand: while something is being typed. Several have a bar of their own. */
+/** Button to an open approval while the keys are taken by a text field. Several approvals have their own bar. */
 function ToQuestion() {
   const words = useWords();
   const { attention } = useChat();

@@ -16,7 +16,7 @@ import { type Row, rowsOf } from "../model/groups.ts";
 import { Rating } from "./rating.tsx";
 import { SaidParts, UserParts } from "./user.tsx";
 
-/** What the user said and the one message that answers it. */
+/** The user's message and the answer. */
 export const TurnView = memo(function TurnView({ entry, isRunning }: { entry: Entry; isRunning: boolean }) {
   return (
     <EntryProvider value={entry}>
@@ -73,7 +73,7 @@ function UserMessage({ isRunning }: { isRunning: boolean }) {
       ) : (
         <UserParts parts={head.input} />
       )}
-      {/* Its room is there from the beginning: nothing below may move when the turn ends. */}
+      {/* Its height is reserved from the start: nothing below may move when the turn ends. */}
       {text !== "" && (
         <div className={`flex justify-end ${isRunning ? "invisible" : ""}`}>
           <IconButton label={words.edit} onClick={() => setDraft(text)}>
@@ -92,7 +92,7 @@ function Answer({ isRunning }: { isRunning: boolean }) {
   const isEmpty = useOutline(store).length === 0;
   return (
     <article aria-label={words.assistantMessage} aria-busy={isRunning}>
-      {/* Headings of cards and of the answer's text are below it. */}
+      {/* Headings of cards and of the answer's text are below this level. */}
       <h2 className="sr-only">{words.assistantMessage}</h2>
       <Thread isRunning={isRunning} />
       {isRunning ? <div className="h-8" /> : !isEmpty && <Ending />}
@@ -100,12 +100,12 @@ function Answer({ isRunning }: { isRunning: boolean }) {
   );
 }
 
-/** The blocks of a message beside their line. */
+/** The blocks of a message with their timeline. */
 export function Thread({ isRunning }: { isRunning: boolean }) {
   const { store } = useEntry();
   const outline = useOutline(store);
   const rows = useRows(outline);
-  // Without a knot the line would be a speck beside a sentence.
+  // Without a card the timeline is hidden.
   const isBare = !outline.some(({ kind }) => kind === "tool_call" || kind === "error");
   return (
     <div className={`thread ${isRunning ? "live" : "settled"} ${isBare ? "bare" : ""}`}>
@@ -121,8 +121,8 @@ export function Thread({ isRunning }: { isRunning: boolean }) {
 }
 
 /**
- * Finished calls fold into a line when something new appears behind them, never on their own: what stands below them would move under
- * the eyes of the reader.
+ * Finished calls fold into a group when something new appears after them, never on their own: what is below would move while it is
+ * being read.
  */
 function useRows(outline: readonly BlockPosition[]): readonly Row[] {
   const { opened } = useEntry();
@@ -134,7 +134,7 @@ function useRows(outline: readonly BlockPosition[]): readonly Row[] {
   return rowsOf(outline, foldable);
 }
 
-/** What can be done with an answer that is complete, and what there is to know of it. */
+/** Actions and figures of a finished answer. */
 function Ending() {
   const words = useWords();
   const { conversation } = useChat();

@@ -5,7 +5,7 @@ import { type Said, wordsIn } from "../model/entry.ts";
 import { fileIn } from "../model/file-text.ts";
 import { FileChip } from "./file-chip.tsx";
 
-/** What the user said, with its pictures and files. */
+/** The user's message with its pictures and files. */
 export function UserParts({ parts }: { parts: readonly UserPart[] }) {
   return (
     <>
@@ -21,7 +21,7 @@ export function UserParts({ parts }: { parts: readonly UserPart[] }) {
   );
 }
 
-/** The same, before the server has it. */
+/** The user's message before the server has it. */
 export function SaidParts({ said }: { said: readonly Said[] }) {
   const words = useWords();
   return (
@@ -41,7 +41,7 @@ export function SaidParts({ said }: { said: readonly Said[] }) {
   );
 }
 
-/** Files that are text, and the words. */
+/** Text and text files of a message. */
 function Spoken({ parts }: { parts: readonly (UserPart | Said)[] }) {
   const words = wordsIn(parts);
   return (

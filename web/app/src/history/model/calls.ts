@@ -1,16 +1,16 @@
-// The calls that a filter lets through, page by page, and how many there are. Framework-free.
+// The calls that match a filter, page by page, with their counts. Framework-free.
 
 import type { CallInfo, CountInfo, Throughline } from "@throughline/client";
 import { type Filter, queryOf, statesIn, withPart } from "./filter.ts";
 import { filledPage, ROWS, Rows, type RowsState } from "./rows.ts";
 
 export interface CallsState extends RowsState<Filter, CallInfo> {
-  /** As many as the filter lets through; `undefined` = a text is in so many calls that counting them takes too long. */
+  /** Number of matches; `undefined` = too many to count with a text search. */
   total: number | undefined;
-  /** What other states would show, with everything else as it is. */
+  /** Counts for other states, with the rest of the filter unchanged. */
   statuses: readonly CountInfo[];
   ofAnyStatus: number | undefined;
-  /** Tools that would show something, with everything else as it is. */
+  /** Counts for tools, with the rest of the filter unchanged. */
   tools: readonly CountInfo[];
 }
 
@@ -69,7 +69,7 @@ export class Calls extends Rows<Filter, CallInfo, CallsState> {
   }
 }
 
-/** How many those of these names are together. */
+/** Sum of the counts with these names. */
 export function countOf(counts: readonly CountInfo[], names: ReadonlySet<string>): number {
   return counts.reduce((sum, { name, count }) => sum + (names.has(name) ? count : 0), 0);
 }

@@ -1,4 +1,4 @@
-// What is filtered, as a file. Framework-free.
+// The filtered calls as a file. Framework-free.
 
 import type { Throughline } from "@throughline/client";
 import { type Filter, queryOf } from "./filter.ts";
@@ -7,7 +7,7 @@ export type Format = "jsonl" | "csv";
 
 const TYPES: Readonly<Record<Format, string>> = { jsonl: "application/jsonl", csv: "text/csv" };
 
-/** Asks for the file, and hands it to the browser's downloads. */
+/** Requests the file, and downloads it. */
 export async function exportCalls(
   client: Throughline,
   filter: Filter,
@@ -21,11 +21,11 @@ export async function exportCalls(
   link.href = url;
   link.download = fileName(format, now);
   link.click();
-  // The browser has taken it by then; a download that has begun keeps what it needs.
+  // The browser has read the blob by then; a started download keeps its data.
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
-/** `throughline-calls-20261122-140211.csv`, in the time of whoever exports. */
+/** Name of the file, in local time: `throughline-calls-20261122-140211.csv`. */
 export function fileName(format: Format, now: number): string {
   const at = new Date(now);
   const two = (n: number): string => String(n).padStart(2, "0");

@@ -1,21 +1,21 @@
-// Which calls are shown, and which one is open. The address has all of it, so that it can be linked to. Framework-free.
+// Filter and open call of the list of calls, as an address that can be linked to. Framework-free.
 
 import type { OperationInput } from "@throughline/client";
 
-/** Where the calls are. */
+/** Path of the calls. */
 export const CALLS = "/history/calls";
 
 export const SPANS = ["hour", "today", "day", "week", "month"] as const;
 export type Span = (typeof SPANS)[number];
 
-/** What is absent matches all. */
+/** A filter; absent parts match everything. */
 export interface Filter {
   readonly q?: string;
   readonly tool?: string;
-  /** One state, or several with commas between. */
+  /** One state, or several separated by commas. */
   readonly status?: string;
   readonly since?: Span;
-  /** `1`: only what ran longer than a second. */
+  /** `1`: only calls that ran longer than a second. */
   readonly slow?: string;
   readonly conversation_id?: string;
   readonly turn_id?: string;
@@ -23,7 +23,7 @@ export interface Filter {
 
 export interface Place {
   readonly filter: Filter;
-  /** The call whose details are open. */
+  /** Id of the call whose details are open. */
   readonly call?: string;
 }
 
@@ -32,10 +32,10 @@ export type CallsQuery = NonNullable<OperationInput<"GET /v1/history/counts">["q
 const TEXTS = ["q", "tool", "status", "slow", "conversation_id", "turn_id"] as const;
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** What runs longer is slow. */
+/** Duration above which a call is slow. */
 const SLOW_MS = 1_000;
 
-/** What `?…` says. What it does not know is left out. */
+/** Parses the query of an address. Unknown parts are ignored. */
 export function placeOf(search: string): Place {
   const said = new URLSearchParams(search);
   const texts = TEXTS.map((name) => [name, said.get(name)] as const).filter(([, value]) => value);
@@ -58,10 +58,10 @@ export function addressOf({ filter, call }: Place): string {
   return said.size === 0 ? CALLS : `${CALLS}?${said}`;
 }
 
-/** States of calls that the server counts as `failed`. */
+/** States that the server counts as `failed`. */
 export const FAILED: readonly string[] = ["error", "timed_out", "unknown"];
 
-/** The states that are looked for; none = all of them. */
+/** Selected states; none = all. */
 export function statesIn({ status = "" }: Filter): ReadonlySet<string> {
   return new Set(
     status
@@ -71,13 +71,13 @@ export function statesIn({ status = "" }: Filter): ReadonlySet<string> {
   );
 }
 
-/** Whether it is what failed that is looked for, in whatever way it did. */
+/** True if all failures are selected. */
 export function isOfFailed(filter: Filter): boolean {
   const states = statesIn(filter);
   return states.size === FAILED.length && FAILED.every((state) => states.has(state));
 }
 
-/** As the server is asked. */
+/** The query in the server's format. */
 export function queryOf({ since, slow, status, ...rest }: Filter, now: number): CallsQuery {
   const states = [...statesIn({ status: status ?? "" })].join(",");
   return {
@@ -103,7 +103,7 @@ export function beginOf(span: Span, now: number): number {
   }
 }
 
-/** The filter with one part changed; `undefined` takes it out. */
+/** The filter with one part changed; `undefined` removes it. */
 export function withPart<N extends keyof Filter>(filter: Filter, name: N, value: Filter[N]): Filter {
   const { [name]: _, ...rest } = filter;
   return value === undefined ? rest : { ...rest, [name]: value };

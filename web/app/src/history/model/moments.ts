@@ -1,10 +1,10 @@
-// Moments of a turn: which of its events were there already. Framework-free.
+// Moments of a turn: the events up to a time. Framework-free.
 
 interface Timed {
   timestamp: number;
 }
 
-/** How many events there were after so many milliseconds; at the beginning, the first one. */
+/** Number of events up to this many milliseconds; at least the first one. */
 export function countUntil(events: readonly Timed[], ms: number): number {
   const begin = events[0]?.timestamp ?? 0;
   let [low, high] = [Math.min(1, events.length), events.length];
@@ -16,12 +16,12 @@ export function countUntil(events: readonly Timed[], ms: number): number {
   return low;
 }
 
-/** The last event that was there after so many milliseconds. */
+/** The last event up to this many milliseconds. */
 export function eventAt<E extends Timed>(events: readonly E[], ms: number): E | undefined {
   return events[countUntil(events, ms) - 1];
 }
 
-/** Round moments on an axis of so many milliseconds, at most six besides the beginning. */
+/** Round values on an axis of this length, at most six besides zero. */
 export function ticksOf(whole: number): number[] {
   if (whole <= 0) return [];
   const raw = whole / 5;

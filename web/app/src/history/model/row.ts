@@ -1,4 +1,4 @@
-// What a row says of a call. Framework-free.
+// Texts of a row for a call. Framework-free.
 
 import type { CallBlock } from "@throughline/client";
 import { type State, statusWord } from "../../chat/card/look.ts";
@@ -7,7 +7,7 @@ import type { HistoryWords } from "../words.ts";
 
 export type Status = NonNullable<CallBlock["status"]>;
 
-/** Something may still become of these. */
+/** Statuses that may still change. */
 export const UNFINISHED: ReadonlySet<string> = new Set<Status>([
   "preparing",
   "queued",
@@ -15,7 +15,7 @@ export const UNFINISHED: ReadonlySet<string> = new Set<Status>([
   "running",
 ]);
 
-/** States of a later release are unknown here. */
+/** Statuses of later releases count as unknown. */
 export function statusOf(status: string, words: Words): Status {
   return isStatus(status, words) ? status : "unknown";
 }
@@ -24,18 +24,18 @@ function isStatus(status: string, words: Words): status is Status {
   return Object.hasOwn(words.callStatus, status);
 }
 
-/** A call as rows have it: what was wrong is told as `code`, or as `code: message`. */
+/** State of a call in a row, whose error is `code` or `code: message`. */
 export function stateOf(status: string, words: Words, error?: string | null): State {
   const code = error?.split(":", 1)[0];
   return { status: statusOf(status, words), ...(code ? { error: { code } } : {}) };
 }
 
-/** The word on a row. One that has not begun may still be written, or wait for its turn: rows do not say which. */
+/** Label of the status. A pending call may still be written or be queued: rows do not distinguish these. */
 export function stateWord(state: State, words: Words, own: HistoryWords): string {
   return state.status === "preparing" ? own.preparing : statusWord(state, words);
 }
 
-/** Arguments in a line: `city: "Paris", days: 7`; what is no object stays as it is. */
+/** Arguments in one line: `city: "Paris", days: 7`; values other than objects stay as they are. */
 export function argumentsLine(text: string): string {
   let value: unknown;
   try {
@@ -49,7 +49,7 @@ export function argumentsLine(text: string): string {
     .join(", ");
 }
 
-/** The time of today's calls, to the second; the day of others, to the minute. */
+/** Time of a call: today to the second, otherwise the date to the minute. */
 export function moment(at: number, now: number, language: string): string {
   const isToday = new Date(at).toDateString() === new Date(now).toDateString();
   const time = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" } as const;

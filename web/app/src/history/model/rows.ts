@@ -1,9 +1,9 @@
-// A list that comes page by page, filtered. Framework-free.
+// A filtered list, loaded page by page. Framework-free.
 
 export interface RowsState<F, R> {
   filter: F;
   rows: readonly R[];
-  /** Where the next page begins. */
+  /** Cursor of the next page. */
   next: string | undefined;
   isLoading: boolean;
   failure: unknown;
@@ -14,7 +14,7 @@ interface RowsPage<R> {
   next?: string | null;
 }
 
-/** A page with something on it, unless nothing is left: a search may end before anything was found, for want of time. */
+/** Loads pages until one has a row or the end is reached: a search page may time out empty. */
 export async function filledPage<P extends RowsPage<unknown>>(
   cursor: string | undefined,
   fetchPage: (after: { cursor?: string }) => Promise<P>,
@@ -24,13 +24,13 @@ export async function filledPage<P extends RowsPage<unknown>>(
   return page;
 }
 
-/** Of one page. */
+/** Rows per page. */
 export const ROWS = 100;
 
 export abstract class Rows<F, R, S extends RowsState<F, R>> {
   readonly #listeners = new Set<() => void>();
   #state: S;
-  /** Ends what is asked for something that is no longer shown. */
+  /** Aborts requests for a list that is no longer shown. */
   #asking = new AbortController();
   #isAskingMore = false;
 
@@ -38,7 +38,7 @@ export abstract class Rows<F, R, S extends RowsState<F, R>> {
     this.#state = state;
   }
 
-  /** The first page, with what else is to be known of the list. */
+  /** The first page, with further data about the list. */
   protected abstract first(filter: F, signal: AbortSignal): Promise<Partial<S>>;
   protected abstract page(filter: F, cursor: string, signal: AbortSignal): Promise<RowsPage<R>>;
 
@@ -48,7 +48,7 @@ export abstract class Rows<F, R, S extends RowsState<F, R>> {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Shows what this filter lets through, from the newest. What was there stays until the answer comes. */
+  /** Shows the rows that match this filter, newest first. Old rows stay until the response. */
   async show(filter: F): Promise<void> {
     this.#asking.abort();
     this.#asking = new AbortController();
@@ -67,7 +67,7 @@ export abstract class Rows<F, R, S extends RowsState<F, R>> {
     await this.show(this.#state.filter);
   }
 
-  /** The next page, if there is one and it is not on its way. */
+  /** Loads the next page, if there is one and it is not loading. */
   async more(): Promise<void> {
     const { filter, next: cursor, isLoading } = this.#state;
     if (cursor === undefined || isLoading || this.#isAskingMore) return;
@@ -78,7 +78,7 @@ export abstract class Rows<F, R, S extends RowsState<F, R>> {
       if (signal.aborted) return;
       this.#set({ rows: [...this.#state.rows, ...page.items], next: page.next ?? undefined });
     } catch (failure) {
-      // Asked again only when somebody wants it: a server that refuses is not asked for ever.
+      // Not retried automatically: a server that refuses would be asked forever.
       if (!signal.aborted) this.#set({ failure, next: undefined });
     } finally {
       if (!signal.aborted) this.#isAskingMore = false;

@@ -1,8 +1,8 @@
-// What happened in a turn and when: its model calls, the tool calls of each, and how long each part took. Framework-free.
+// Timeline of a turn: its model calls, the tool calls of each, and the duration of each part. Framework-free.
 
 import type { CallBlock, Event, Message } from "@throughline/client";
 
-/** A stretch of a turn, in milliseconds since it began. One that has not ended goes on to the end of what is known. */
+/** A span of a turn, in milliseconds since it began. A span that is still open ends at the last known time. */
 export interface Stretch {
   kind: StretchKind;
   from: number;
@@ -10,7 +10,7 @@ export interface Stretch {
 }
 
 /**
- * By what a tool does: looking at something, changing it, or acting on other systems. `retry`: the pause before a model is asked again,
+ * Kinds by the effect of a tool: reading, changing, or acting on other systems. `retry`: the pause before a model is asked again,
  * and every further attempt of a tool.
  */
 export type StretchKind = "waiting" | "model" | "retry" | "approval" | "reading" | "writing" | "acting";
@@ -30,20 +30,20 @@ export interface StoryStep {
   to: number;
   inputTokens: number | undefined;
   outputTokens: number | undefined;
-  /** Why the model stopped; `undefined` while it writes. */
+  /** Finish reason of the model; `undefined` while it writes. */
   finish: string | undefined;
   calls: StoryCall[];
 }
 
 export interface Story {
   steps: StoryStep[];
-  /** As long as everything that is known. */
+  /** Length of all known time. */
   whole: number;
 }
 
 const CONTENT: ReadonlySet<Event["type"]> = new Set(["block_start", "content_delta", "thinking", "tool_use"]);
 
-/** `until`: the time up to which a turn has run that goes on. */
+/** Builds the timeline. `until`: current time of a running turn. */
 export function storyOf(events: readonly Event[], until = 0): Story {
   const begin = events[0]?.timestamp ?? 0;
   const whole = Math.max(events.at(-1)?.timestamp ?? begin, until) - begin;
@@ -68,7 +68,7 @@ export function storyOf(events: readonly Event[], until = 0): Story {
         const number = event.step ?? steps.size + 1;
         const again = steps.get(number);
         if (again !== undefined) {
-          // Another attempt, perhaps of another model.
+          // Another attempt, perhaps with another model.
           close(again.stretches, at);
           again.model = event.model;
           open(again.stretches, "waiting", at);
@@ -122,7 +122,7 @@ export function storyOf(events: readonly Event[], until = 0): Story {
         if (call === undefined) break;
         const running = call.stretches.findLast(({ kind }) => kind !== "approval")?.kind;
         close(call.stretches, at);
-        // What a running tool asked goes on running.
+        // An elicitation runs as part of its tool.
         if (running !== undefined) open(call.stretches, running, at);
         break;
       }
@@ -149,13 +149,13 @@ function toolKind(effect: string): StretchKind {
   return effect === "write" || effect === "idempotent" ? "writing" : "reading";
 }
 
-/** How long something took: from its first stretch to the end of its last. */
+/** Duration from the first span to the end of the last one. */
 export function lengthOf(stretches: readonly Stretch[]): number {
   const [first, last] = [stretches[0], stretches.at(-1)];
   return first === undefined || last === undefined ? 0 : last.to - first.from;
 }
 
-/** The calls of a message by their ids. */
+/** Calls of a message by id. */
 export function callsOf(message: Pick<Message, "blocks">): ReadonlyMap<string, CallBlock> {
   const calls = message.blocks.filter((block): block is CallBlock => block.kind === "tool_call");
   return new Map(calls.flatMap((call) => (call.tool_id === undefined ? [] : [[call.tool_id, call]])));

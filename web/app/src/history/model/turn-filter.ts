@@ -1,12 +1,12 @@
-// Which turns are shown, which one is open, and which two are compared. The address has all of it. Framework-free.
+// Filter, open turn and compared turns of the list of turns, as an address. Framework-free.
 
 import type { OperationInput } from "@throughline/client";
 import { beginOf, SPANS, type Span, statesIn } from "./filter.ts";
 
-/** What is absent matches all. */
+/** A filter; absent parts match everything. */
 export interface TurnFilter {
   readonly q?: string;
-  /** One status, or several with commas between. */
+  /** One status, or several separated by commas. */
   readonly status?: string;
   readonly agent?: string;
   readonly model?: string;
@@ -16,9 +16,9 @@ export interface TurnFilter {
 
 export interface TurnPlace {
   readonly filter: TurnFilter;
-  /** The turn that is open. */
+  /** Id of the open turn. */
   readonly turn?: string;
-  /** Two turns next to each other. */
+  /** Ids of two compared turns. */
   readonly compare?: readonly [string, string];
 }
 
@@ -26,7 +26,7 @@ export type TurnsQuery = NonNullable<OperationInput<"GET /v1/history/turns">["qu
 
 const TEXTS = ["q", "status", "agent", "model", "conversation_id"] as const;
 
-/** What `?…` says. What it does not know is left out. */
+/** Parses the query of an address. Unknown parts are ignored. */
 export function turnPlaceOf(search: string): TurnPlace {
   const said = new URLSearchParams(search);
   const texts = TEXTS.map((name) => [name, said.get(name)] as const).filter(([, value]) => value);
@@ -52,7 +52,7 @@ export function turnAddressOf({ filter, turn, compare }: TurnPlace): string {
   return said.size === 0 ? "/history" : `/history?${said}`;
 }
 
-/** As the server is asked. */
+/** The query in the server's format. */
 export function turnsQueryOf({ since, status, ...rest }: TurnFilter, now: number): TurnsQuery {
   const states = [...statesIn({ status: status ?? "" })].join(",");
   return {
@@ -62,7 +62,7 @@ export function turnsQueryOf({ since, status, ...rest }: TurnFilter, now: number
   };
 }
 
-/** The filter with one part changed; `undefined` takes it out. */
+/** The filter with one part changed; `undefined` removes it. */
 export function withTurnPart<N extends keyof TurnFilter>(
   filter: TurnFilter,
   name: N,

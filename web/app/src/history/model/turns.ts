@@ -1,4 +1,4 @@
-// The turns that a filter lets through, page by page, and how many there are. Framework-free.
+// The turns that match a filter, page by page, with their counts. Framework-free.
 
 import type { CountInfo, Throughline, TurnInfo } from "@throughline/client";
 import type { Look } from "../../chat/card/look.ts";
@@ -7,19 +7,19 @@ import { filledPage, ROWS, Rows, type RowsState } from "./rows.ts";
 import { type TurnFilter, turnsQueryOf, withTurnPart } from "./turn-filter.ts";
 
 export interface TurnsState extends RowsState<TurnFilter, TurnInfo> {
-  /** As many as the filter lets through; of a text that is looked for only those that have been found. */
+  /** Number of matches; for a text search, of those found so far. */
   total: number | undefined;
-  /** What other states would show, with everything else but the text as it is. */
+  /** Counts for other states, with the rest of the filter except the text unchanged. */
   statuses: readonly CountInfo[];
   ofAnyStatus: number | undefined;
-  /** Models and agents that would show something, whichever of them are chosen, and whatever the text. */
+  /** Counts for models and agents, whichever are selected, and whatever the text. */
   models: readonly CountInfo[];
   agents: readonly CountInfo[];
-  /** Turns that run and wait for somebody, by their ids. */
+  /** Ids of running turns with open approvals. */
   asking: ReadonlySet<string>;
 }
 
-/** As many open questions as one page has. */
+/** Page size of open approvals. */
 const QUESTIONS_MAX = 200;
 
 const NOTHING: TurnsState = {
@@ -76,7 +76,7 @@ export class Turns extends Rows<TurnFilter, TurnInfo, TurnsState> {
     };
   }
 
-  /** The state of a turn is that it runs; whether it waits for somebody is known of its calls. */
+  /** A turn that waits has the state `running`; the open approvals tell them apart. */
   async #asking(signal: AbortSignal): Promise<ReadonlySet<string>> {
     const query = { status: "awaiting_approval", limit: QUESTIONS_MAX };
     const { items } = await this.#client.call("GET /v1/history/calls", { query, signal });
@@ -113,10 +113,10 @@ export function turnLook(status: string): Look {
   }
 }
 
-/** What stands in the list: a day, or a turn of it. */
+/** An entry of the list: a day, or a turn. */
 export type ListItem = { day: number } | { turn: TurnInfo };
 
-/** The turns with the days before them; a day is its first millisecond. */
+/** The turns with days before them; a day is its first millisecond. */
 export function itemsOf(turns: readonly TurnInfo[]): ListItem[] {
   const items: ListItem[] = [];
   let last: number | undefined;

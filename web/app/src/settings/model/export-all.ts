@@ -1,20 +1,20 @@
-// All conversations of a person as one file. Framework-free.
+// All conversations of a user as one file. Framework-free.
 
 import type { Throughline } from "@throughline/client";
 import { Zip } from "./zip.ts";
 
-/** The newest so many conversations are in a file. */
+/** Maximum number of exported conversations, newest first. */
 export const EXPORTED_CONVERSATIONS_MAX = 60_000;
 const PAGE_ROWS = 200;
 
 export interface Exported {
   file: Blob;
   count: number;
-  /** There are more than fit. */
+  /** The limit was exceeded. */
   isCut: boolean;
 }
 
-/** One conversation after the other, so that the server has other things to do as well. */
+/** Exports one conversation after the other, to limit the load of the server. */
 export async function exportAll(
   client: Throughline,
   progress: (count: number) => void,

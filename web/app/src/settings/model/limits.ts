@@ -1,4 +1,4 @@
-// Limits of use as they are typed. Framework-free.
+// Conversion of usage limits to and from typed text. Framework-free.
 
 import type { UsageLimitsBody } from "@throughline/client";
 
@@ -18,20 +18,20 @@ export const NO_LIMITS: TypedLimits = {
   tokens_per_month_max: "",
 };
 
-/** What would have to be typed for these limits. */
+/** Limits as text for the form. */
 export function typedLimits(limits: UsageLimitsBody): TypedLimits {
   const typed = LIMITS.map((limit) => [limit, String(limits[limit] ?? "")]);
   return { ...NO_LIMITS, ...Object.fromEntries(typed) };
 }
 
-/** `5,000,000` and `5000000` are the same; `undefined`: no whole number. Nothing is no limit. */
+/** Parses `5,000,000` or `5000000`; `undefined`: not a whole number, `null`: empty, no limit. */
 export function numberIn(text: string): number | null | undefined {
   const digits = text.replace(/[\s,，_]/g, "");
   if (digits === "") return null;
   return /^\d+$/.test(digits) ? Number(digits) : undefined;
 }
 
-/** Limits as typed; `undefined` if one of them is no number. */
+/** Typed limits; `undefined` if one of them is invalid. */
 export function limitsIn(typed: TypedLimits): UsageLimitsBody | undefined {
   const limits = LIMITS.map((limit) => [limit, numberIn(typed[limit])] as const);
   return limits.some(([, value]) => value === undefined) ? undefined : Object.fromEntries(limits);

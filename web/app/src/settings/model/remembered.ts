@@ -1,4 +1,4 @@
-// Answers that hold for calls to come. Framework-free.
+// Remembered decisions. Framework-free.
 
 import type { RememberedApproval } from "@throughline/client";
 import { folded } from "@throughline/json";
@@ -7,11 +7,11 @@ export interface RememberedRowText {
   tool: string;
   isAllowed: boolean;
   isAlways: boolean;
-  /** Of which arguments it is: any, exactly those of then, or those that pass tests. */
+  /** Covered arguments: any, exactly the original ones, or those that match conditions. */
   arguments: "any" | "these" | "some";
-  /** The arguments, or the tests, as JSON. */
+  /** The arguments or conditions, as JSON. */
   detail: string | undefined;
-  /** The question that was answered; earlier servers did not keep it. */
+  /** Text of the answered approval; older servers did not store it. */
   question: string | undefined;
 }
 
@@ -29,7 +29,7 @@ export function rowOf({ rule, answer, conversation_id }: RememberedApproval): Re
   };
 }
 
-/** The server writes `any` and `these` as words, and tests as an object. */
+/** Kind of coverage: the server writes `any` and `these` as strings, and conditions as an object. */
 function kindOf(tests: unknown): RememberedRowText["arguments"] {
   return tests === "any" || tests === "these" ? tests : "some";
 }

@@ -1,13 +1,13 @@
-// A ZIP file of texts, not compressed: a few dozen lines in place of a package. Framework-free.
+// A ZIP archive of uncompressed texts: a few dozen lines instead of a package. Framework-free.
 
-/** More entries need another form of the directory, which not every program reads. */
+/** More entries need ZIP64, which not every program reads. */
 export const ZIP_ENTRIES_MAX = 65_535;
 
 const LOCAL = 0x04034b50;
 const ENTRY = 0x02014b50;
 const END = 0x06054b50;
 const VERSION = 20;
-/** Names are UTF-8. */
+/** Flag for UTF-8 names. */
 const UTF8 = 0x0800;
 
 const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -16,14 +16,14 @@ const TABLE = Uint32Array.from({ length: 256 }, (_, byte) => {
   return value;
 });
 
-/** CRC-32, as ZIP has it. */
+/** CRC-32 of ZIP. */
 export function crc32(bytes: Uint8Array): number {
   let value = 0xffffffff;
   for (const byte of bytes) value = (TABLE[(value ^ byte) & 0xff] ?? 0) ^ (value >>> 8);
   return (value ^ 0xffffffff) >>> 0;
 }
 
-/** Collects files, and gives the archive of them. Only the directory is kept in memory as more than a part of the result. */
+/** Collects files into an archive. Apart from the result, only the directory is kept in memory. */
 export class Zip {
   readonly #parts: Blob[] = [];
   readonly #directory: Uint8Array<ArrayBuffer>[] = [];

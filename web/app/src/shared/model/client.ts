@@ -1,21 +1,21 @@
-// A client for whoever has a link and no key: it reads what the link shows, and nothing else. Framework-free.
+// A client for a shared link without a key: it reads the shared conversation, and nothing else. Framework-free.
 
 import { type CallArguments, type Operation, type OperationResponse, Throughline } from "@throughline/client";
 
-/** What a link consists of. */
+/** Id and secret of a shared link. */
 export interface SharedLink {
   id: string;
   secret: string;
 }
 
-/** The link in an address, `/s/ID#SECRET`; `undefined`: it is not complete. */
+/** The link in an address, `/s/ID#SECRET`; `undefined`: incomplete. */
 export function linkIn(path: string, hash: string): SharedLink | undefined {
   const id = /^\/s\/([^/]+)$/.exec(path)?.[1];
   const secret = hash.replace(/^#/, "");
   return id === undefined || secret === "" ? undefined : { id, secret };
 }
 
-/** Files of messages are read through the link. */
+/** A client that reads files of messages through the link. */
 export class SharedClient extends Throughline {
   readonly #link: SharedLink;
 
@@ -31,7 +31,7 @@ export class SharedClient extends Throughline {
     const { path, signal } = (options ?? {}) as { path?: { file_id?: string }; signal?: AbortSignal };
     if (operation === "GET /v1/files/{file_id}/content" && path?.file_id !== undefined) {
       const body = { ...this.#link, file_id: path.file_id };
-      // Both answer with the bytes of the file.
+      // Both respond with the content of the file.
       return (await super.call("POST /v1/shared/file", { body, signal })) as OperationResponse<O>;
     }
     return await super.call(operation, ...([options] as CallArguments<O>));

@@ -1,10 +1,10 @@
-// The styles of the page for a document of its own: without fonts that are elsewhere, by day and by night as the system is.
+// The styles of the page for a standalone document: without external fonts, in the theme of the system.
 // Framework-free.
 
 const DARK = /(:root)?\[data-theme="?dark"?\]/;
 const EVERY_DARK = new RegExp(DARK, "g");
 
-/** The page stands still and its parts scroll; a document scrolls as a whole. */
+/** The page does not scroll, but its parts do; a document scrolls as a whole. */
 const OF_A_DOCUMENT = `
 html, body { height: auto; overflow: auto; }
 summary { cursor: pointer; }
@@ -23,7 +23,7 @@ function rulesOf(rules: CSSRuleList): string[] {
   return Array.from(rules).flatMap((rule) => {
     if (rule instanceof CSSFontFaceRule) return [];
     if (rule instanceof CSSStyleRule && DARK.test(rule.selectorText)) return [byNight(rule.cssText)];
-    // Rules of layers hold others.
+    // Layers and media queries contain rules.
     if ("cssRules" in rule && !(rule instanceof CSSStyleRule) && !(rule instanceof CSSKeyframesRule)) {
       const inner = rulesOf((rule as CSSGroupingRule).cssRules).join("\n");
       const head = rule.cssText.slice(0, rule.cssText.indexOf("{"));
@@ -33,7 +33,7 @@ function rulesOf(rules: CSSRuleList): string[] {
   });
 }
 
-/** Nobody chooses a theme there: it is the system's. */
+/** Replaces the chosen theme by that of the system. */
 function byNight(text: string): string {
   return `@media (prefers-color-scheme: dark) {\n${text.replace(EVERY_DARK, ":root")}\n}`;
 }

@@ -1,15 +1,15 @@
-// What the address of the tester asks for; `../address.ts` makes such addresses, also for views that need no more of this one.
+// Parses addresses of the tester; `../address.ts` makes them, also for views that do not load this module.
 // Framework-free.
 
 import { objectFrom } from "./draft.ts";
 
-/** What an address asks for. */
+/** Tool and arguments in an address. */
 export interface Asked {
   tool: string | undefined;
   arguments: Record<string, unknown> | undefined;
 }
 
-/** What stands behind `#`; what is no JSON object is as if it were not there. */
+/** Parses the hash; arguments that are not a JSON object are ignored. */
 export function askedBy(hash: string): Asked {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
   const args = words.get("arguments");

@@ -1,11 +1,11 @@
-// What somebody has typed into a form, and the arguments that it makes. Framework-free.
+// Typed values of a form, and the arguments that result. Framework-free.
 
 import { visible } from "@throughline/visible";
 import { type Field, isObject, type ObjectField } from "./fields.ts";
 
-/** As it was typed, which may be no value yet. */
+/** A value as typed, which may be invalid. */
 export type Draft =
-  /** Of a text or a number; the JSON of a choice or a boolean. Empty: not given. */
+  /** Text of a string or number; JSON of a choice or a boolean. Empty: absent. */
   | { kind: "typed"; text: string }
   | { kind: "list"; isGiven: boolean; items: readonly Draft[] }
   | {
@@ -14,25 +14,25 @@ export type Draft =
       fields: Readonly<Record<string, Draft>>;
       rest: Readonly<Record<string, unknown>>;
     }
-  /** Also a value that is none of the field's kind: it stays what it is until somebody changes it. */
+  /** Any JSON; also for values that do not match the field: they are kept until the user changes them. */
   | { kind: "json"; text: string };
 
 export type ObjectDraft = Extract<Draft, { kind: "object" }>;
 
-/** Why there are no arguments yet. */
+/** Error of a field. */
 export type Flaw = "missing" | "not_a_number" | "not_whole" | "not_json";
 
-/** The flaws of a form by the place of the field: `/cities/0`. */
+/** Errors of a form by the JSON pointer of the field: `/cities/0`. */
 export type Flaws = ReadonlyMap<string, Flaw>;
 
-/** What a field shows for a value; `undefined`: nothing is given. */
+/** Draft for a value; `undefined`: absent. */
 export function draftOf(field: Field, value: unknown): Draft {
   const isAbsent = value === undefined || (value === null && field.isNullable);
   const asJson = (): Draft => ({ kind: "json", text: visible(JSON.stringify(value, null, 2)) });
   switch (field.kind) {
     case "text":
       if (isAbsent) return { kind: "typed", text: "" };
-      // An empty text that is given would look like none, and what is invisible in a text is seen in JSON.
+      // An empty string would look absent, and invisible characters are visible in JSON.
       return typeof value === "string" && value !== "" && visible(value) === value
         ? { kind: "typed", text: value }
         : asJson();
@@ -63,7 +63,7 @@ export function draftOf(field: Field, value: unknown): Draft {
   }
 }
 
-/** As {@link draftOf}, for the arguments of a tool. What the form has no field for stays as it is. */
+/** Draft for the arguments of a tool. Members without a field stay as they are. */
 export function objectDraft(field: ObjectField, value: Record<string, unknown> | undefined): ObjectDraft {
   const names = new Set(field.fields.map(([name]) => name));
   return {
@@ -78,7 +78,7 @@ function ownOf(value: Record<string, unknown> | undefined, name: string): unknow
   return value !== undefined && Object.hasOwn(value, name) ? value[name] : undefined;
 }
 
-/** The arguments that a form makes, as far as they can be read, and what is wrong with it. */
+/** Arguments of a draft, as far as they are valid, with the errors. */
 export function argumentsOf(
   form: ObjectField,
   draft: ObjectDraft,
@@ -100,11 +100,11 @@ function objectOf(
     const value = typed === undefined ? undefined : fieldValue(field, typed, `${at}/${name}`, flaws);
     if (value !== undefined) entries.push([name, value]);
   }
-  // A key may be called `__proto__`.
+  // A key may be `__proto__`.
   return Object.fromEntries(entries);
 }
 
-/** `undefined`: it is not given, or it has a flaw. */
+/** Value of a field; `undefined`: absent or invalid. */
 function fieldValue(field: Field, draft: Draft, at: string, flaws: Map<string, Flaw>): unknown {
   switch (draft.kind) {
     case "typed":
@@ -147,7 +147,7 @@ function jsonOf(text: string, at: string, flaws: Map<string, Flaw>): unknown {
   }
 }
 
-/** Arguments as somebody has typed them as JSON. */
+/** Arguments typed as JSON. */
 export function objectFrom(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text.trim() === "" ? "{}" : text);

@@ -1,9 +1,9 @@
-// A reply to begin with. Framework-free.
+// An example reply. Framework-free.
 
 import type { ToolInfo } from "@throughline/client";
 import { type Field, formOf } from "./fields.ts";
 
-/** A reply that calls this tool as a model without tools of its own would. */
+/** A reply that calls this tool in text mode. */
 export function exampleReply(
   tool: Pick<ToolInfo, "wire_name" | "parameters">,
   before: string,
@@ -16,7 +16,7 @@ export function exampleReply(
   return `${before}\n\n<<<[TOOL_REQUEST]>>>\n${lines.join(",\n")}\n<<<[END_TOOL_REQUEST]>>>\n\n${behind}\n`;
 }
 
-/** Arguments that must be given, so that they fit as far as types go. */
+/** Required arguments with values of the right types. */
 export function exampleArguments(tool: Pick<ToolInfo, "parameters">): Record<string, unknown> {
   const given = formOf(tool.parameters).fields.filter(([, field]) => field.isRequired);
   return Object.fromEntries(given.map(([name, field]) => [name, exampleOf(field)]));
@@ -26,7 +26,7 @@ function asText(value: unknown): string {
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 
-/** A value that fits, as far as types go. */
+/** A value of the right type. */
 function exampleOf(field: Field): unknown {
   switch (field.kind) {
     case "text":

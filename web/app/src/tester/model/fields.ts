@@ -1,12 +1,12 @@
-// A JSON Schema as a form: which fields there are. Framework-free.
+// Fields of a form for a JSON Schema. Framework-free.
 
-/** What is said of every field. */
+/** Properties of every field. */
 interface Said {
   description: string | undefined;
   isRequired: boolean;
-  /** `null` is a value of it. */
+  /** Accepts `null`. */
   isNullable: boolean;
-  /** What holds where nothing is given, as JSON. */
+  /** Default value, as JSON. */
   fallback: string | undefined;
 }
 
@@ -18,7 +18,7 @@ export type Field = Said &
     | { kind: "choice"; choices: readonly unknown[] }
     | { kind: "list"; item: Field }
     | ObjectField
-    /** What no form can show better than its JSON. */
+    /** A field that is edited as JSON. */
     | { kind: "json" }
   );
 
@@ -26,12 +26,12 @@ export type ObjectField = Said & { kind: "object"; fields: readonly (readonly [s
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Texts that may be longer than this get more than a line. */
+/** Strings that may be longer get several lines. */
 const LINE_CHARS_MAX = 1_000;
-/** Deeper parts are given as JSON. */
+/** Deeper levels are edited as JSON. */
 const DEPTH_MAX = 8;
 
-/** The form of a tool. Whatever its schema says, arguments are an object. */
+/** Form of a tool. Arguments are always an object, whatever the schema. */
 export function formOf(schema: unknown): ObjectField {
   const root: Schema = isObject(schema) ? schema : {};
   const read = new Reader(root).field(root, true, []);
@@ -45,7 +45,7 @@ class Reader {
     this.#root = root;
   }
 
-  /** `inside`: references that lead here. One that leads to itself would have no end. */
+  /** `inside`: references on the way to here, to detect cycles. */
   field(given: unknown, isRequired: boolean, inside: readonly string[]): Field {
     const { schema, isNullable, path } = this.#plain(given, inside);
     const about = said(schema, isRequired, isNullable);
@@ -92,7 +92,7 @@ class Reader {
   #object(schema: Schema, about: Said, path: readonly string[]): Field {
     const isRoot = path.length === 0;
     const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
-    // An object of any keys has no fields to show.
+    // An object with arbitrary keys has no fields.
     if (properties.length === 0 && !isRoot) return { ...about, kind: "json" };
     const required = Array.isArray(schema.required) ? schema.required : [];
     const fields = properties.map(
@@ -101,7 +101,7 @@ class Reader {
     return { ...about, kind: "object", fields };
   }
 
-  /** Behind references, and without the `null` that makes it optional. `path` is absent where it has no end. */
+  /** Resolves references, and removes an optional `null`. `path` is absent for a cycle. */
   #plain(
     given: unknown,
     inside: readonly string[],
@@ -129,7 +129,7 @@ class Reader {
     }
   }
 
-  /** `#/$defs/City` */
+  /** Resolves a reference, `#/$defs/City`. */
   #at(reference: string): Schema | undefined {
     if (!reference.startsWith("#/")) return undefined;
     let here: unknown = this.#root;
@@ -153,7 +153,7 @@ function said(schema: Schema, isRequired: boolean, isNullable: boolean): Said {
   };
 }
 
-/** Its one type beside `null`. */
+/** The only type besides `null`. */
 function typeOf({ type, properties, items }: Schema): string | undefined {
   if (typeof type === "string") return type;
   if (Array.isArray(type)) {

@@ -1,18 +1,18 @@
-// Where in a text the calls are: the server counts bytes, a page counts UTF-16 units. Framework-free.
+// Positions of calls in a text: the server counts bytes, a page counts UTF-16 units. Framework-free.
 
 import type { ParsedReply, ParsedRequest, ParsedWarning } from "@throughline/client";
 
-/** What becomes of a block. */
+/** Expected outcome of a call in the text. */
 export type Fate = "runs" | "asks" | "denied" | "not_started" | "arriving";
 
 export type Passage =
   | { kind: "text"; text: string }
   /** `number`: from 1, in the order of the text. */
   | { kind: "call"; text: string; number: number; fate: Fate }
-  /** What is told of begins here. */
+  /** The text that the warning is about begins here. */
   | { kind: "warning"; text: string; warning: ParsedWarning };
 
-/** Turns a place in bytes of UTF-8 into one in the text. */
+/** Converts offsets in UTF-8 bytes to offsets in the text. */
 export function placesIn(text: string): (byte: number) => number {
   const units: number[] = [];
   let unit = 0;
@@ -29,15 +29,15 @@ function widthOf(codePoint: number): number {
   return codePoint < 0x10000 ? 3 : 4;
 }
 
-/** A beginning of a marker at the end. Of a text that is not whole it says nothing but that more comes. */
+/** Warning of an incomplete marker at the end, which is normal until the text is complete. */
 const TORN = "torn_marker";
 
-/** What there is to know of a text of which more may come. */
+/** Warnings that apply; of an incomplete text, without that of its end. */
 export function warningsOf(parsed: ParsedReply, isWhole: boolean): readonly ParsedWarning[] {
   return isWhole ? parsed.warnings : parsed.warnings.filter(({ kind }) => kind !== TORN);
 }
 
-/** What becomes of a block. It arrives while it lacks its end, and nothing stands behind it but a part of a marker. */
+/** Outlook of a call. It is arriving while its end is missing and nothing follows but a part of a marker. */
 export function fateOf(request: ParsedRequest, parsed: ParsedReply, text: string, isWhole: boolean): Fate {
   const fate = FATES.find((fate) => fate === request.outlook) ?? "not_started";
   if (isWhole || request.arguments !== null) return fate;
@@ -49,7 +49,7 @@ export function fateOf(request: ParsedRequest, parsed: ParsedReply, text: string
 
 const FATES: readonly Fate[] = ["runs", "asks", "denied", "not_started"];
 
-/** The text in its order, cut where a call begins or ends, or a warning points. Joined it is the text again. */
+/** The text in order, cut at calls and warnings. Joined it is the same text. */
 export function passagesOf(text: string, parsed: ParsedReply, isWhole: boolean): Passage[] {
   const place = placesIn(text);
   const passages: Passage[] = [];
@@ -79,13 +79,13 @@ export function passagesOf(text: string, parsed: ParsedReply, isWhole: boolean):
   return passages.filter((passage) => passage.text !== "");
 }
 
-/** A warning has a beginning alone: what it is about is mostly a marker, which ends with its line. */
+/** A warning has only a start: mostly that of a marker, which ends with its line. */
 function endOfLine(text: string, start: number): number {
   const end = text.indexOf("\n", start);
   return end === -1 ? text.length : Math.max(end, Math.min(start + 1, text.length));
 }
 
-/** How much of a text has arrived after one more piece; never half a character. */
+/** Length of the text after one more piece; never within a surrogate pair. */
 export function afterPiece(text: string, at: number, characters: number): number {
   let end = at;
   for (let n = 0; n < characters && end < text.length; n += 1) {

@@ -1,4 +1,4 @@
-// assistant-ui: its runtime for messages that are kept elsewhere, with its own view of Markdown.
+// assistant-ui: its runtime for external messages, with its own Markdown component.
 
 import {
   AssistantRuntimeProvider,

@@ -6,7 +6,7 @@ interface CardProps {
   output: string | undefined;
 }
 
-/** As little as a card can be. */
+/** A minimal card. */
 export const Card = memo(({ name, args, output }: CardProps) => (
   <details className="card">
     <summary>

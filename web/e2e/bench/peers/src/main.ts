@@ -1,7 +1,7 @@
-// The page of a peer: reads the stream of the same server with the same client, and hands blocks to the view, once a frame.
+// The page of a peer: follows the stream with the same client, and passes blocks to the view once per frame.
 
 import { Throughline, type ViewerEvent } from "@throughline/client";
-// Which one, the build says.
+// Set by the build.
 import { show } from "./view";
 
 export type Block =

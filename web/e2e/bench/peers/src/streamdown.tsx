@@ -1,4 +1,4 @@
-// streamdown: one for each text block, as its documentation says.
+// streamdown: one instance per text block, as its documentation says.
 
 import { memo } from "react";
 import { createRoot } from "react-dom/client";

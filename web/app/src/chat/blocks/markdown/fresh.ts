@@ -1,11 +1,11 @@
-// What has just been written fades in, as ranges over the text that is there: no element is made for it, and none is laid out again.
+// New text fades in, as highlight ranges over the existing text: no elements are created, and nothing is laid out again.
 
-/** A range stands in each of these for so long, then in the next one; after the last it is text like any other. */
+/** Highlight of each stage; a range moves from one to the next, and is removed after the last. */
 const STAGES = ["fresh-1", "fresh-2", "fresh-3"] as const;
 const STAGE_MS = 50;
-/** What comes with more than that at once is there at once: a text that was loaded, or a reconnect. */
+/** More text than this at once does not fade in: it was loaded, or came with a reconnect. */
 const FRESH_CHARS_MAX = 400;
-/** Of a page that draws no frames no more is remembered. */
+/** Ranges that are kept while a page draws no frames. */
 const PIECES_MAX = 100;
 
 interface Piece {
@@ -25,7 +25,7 @@ const stages = hasHighlights
   : [];
 let pieces: Piece[] = [];
 
-/** The characters of a text node between two places have just come; those before its beginning stand in other nodes. */
+/** Fades in the characters between two offsets of a text node; earlier characters may be in other nodes. */
 export function fadeIn(node: Text, from: number, to: number): void {
   if (stages.length === 0 || isStill?.matches || document.hidden) return;
   if (to <= from || to - from > FRESH_CHARS_MAX || pieces.length >= PIECES_MAX) return;

@@ -1,5 +1,5 @@
-// Letters at the end of an open text are added to the page as they come: nothing is read and nothing is drawn again until
-// something comes that means more. The page is as if it had been.
+// Appends plain characters at the end of an open text directly to the DOM, without parsing or rendering, until something comes that
+// may be Markdown. The DOM is the same as if all of it had been rendered.
 
 import type { Block } from "@throughline/client";
 import type { GrowingMarkdown, OpenEnd } from "@throughline/markdown";
@@ -9,17 +9,17 @@ export class Growth {
   #block: Readonly<Block> | undefined;
   #root: HTMLElement | undefined;
   #growing: GrowingMarkdown | undefined;
-  /** What is on the screen, with what was added to it. */
+  /** Text on the screen, with what was appended. */
   #text = "";
-  /** Where it goes on; `null`: nowhere; `undefined`: nobody has looked. */
+  /** Insertion point; `null`: none; `undefined`: not determined yet. */
   #end: { end: OpenEnd; node: Text } | null | undefined;
 
-  /** React draws this block. */
+  /** React renders this block. */
   draws(block: Readonly<Block> | undefined): void {
     this.#block = block;
   }
 
-  /** React is about to draw the text: what was added is taken away, for React changes nothing that it believes to be there. */
+  /** Removes the appended text before React renders: React must find the DOM that it made. */
   undo(): void {
     this.#growing = undefined;
     if (!this.#end) return;
@@ -29,7 +29,7 @@ export class Growth {
     if (node.length > length) node.deleteData(length, node.length - length);
   }
 
-  /** React has drawn the text in this element. */
+  /** React has rendered the text in this element. */
   drawn(text: string, root: HTMLElement, growing: GrowingMarkdown): void {
     const added = text.length - this.#text.length;
     const node = added > 0 && this.#block?.kind === "text" && this.#block.state === "open" && lastText(root);
@@ -40,7 +40,7 @@ export class Growth {
     this.#end = undefined;
   }
 
-  /** Shows what a block has got; false: it is to be drawn. */
+  /** Shows a change of the block; false: it must be rendered. */
   readonly show = (block: Readonly<Block>): boolean => {
     const drawn = this.#block;
     if (block.kind !== "text" || drawn?.kind !== "text" || this.#growing === undefined) return false;
@@ -67,12 +67,12 @@ export class Growth {
     const end = this.#growing?.openEnd();
     if (end === undefined) return null;
     const node = lastText(this.#root);
-    // It is on the page to the letter: without entities, and without anything that is spelled out.
+    // The text must be in the DOM literally: without entities, and without escapes of invisible characters.
     return node?.data === end.shown ? { end, node } : null;
   }
 }
 
-/** Where the text of an element ends. */
+/** Last text node of an element. */
 function lastText(root: HTMLElement | undefined): Text | undefined {
   let node: Node | null | undefined = root;
   while (node instanceof Element) node = node.lastChild;

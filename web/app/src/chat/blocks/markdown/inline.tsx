@@ -1,4 +1,4 @@
-// Markdown within a line, as elements.
+// Inline Markdown as elements.
 
 import {
   type FootnoteRef,
@@ -14,7 +14,7 @@ import { useWords } from "../../../i18n/use.ts";
 import { Maths } from "../maths/maths.tsx";
 import { decoded } from "./entities.ts";
 
-/** HTML that becomes an element: these tags without attributes, in pairs. All other HTML is shown as text. */
+/** HTML tags that become elements: in pairs and without attributes. All other HTML is shown as text. */
 const TAGS = [
   "b",
   "del",
@@ -33,10 +33,10 @@ const TAGS = [
 type Tag = (typeof TAGS)[number];
 const PAIRED = new RegExp(`^<(/?)(${TAGS.join("|")})\\s*>$`, "i");
 const BREAK = /^<br\s*\/?>$/i;
-/** Tags within tags; deeper ones are shown as text. */
+/** Nesting limit of tags; deeper ones are shown as text. */
 const TAG_DEPTH_MAX = 12;
 
-/** The footnotes of a text: their numbers by their labels, and what their ids begin with. */
+/** The footnotes of a text: their numbers by label, and the prefix of their ids. */
 export interface Footnotes {
   readonly prefix: string;
   readonly numbers: ReadonlyMap<string, number>;
@@ -73,7 +73,7 @@ function withTags(tokens: readonly Token[]): ReactNode {
   return drawn;
 }
 
-/** Where tags that are closed begin, and where they end. */
+/** Positions of paired tags: each opening with its closing tag. */
 function pairs(tokens: readonly Token[]): ReadonlyMap<number, { tag: Tag; end: number }> {
   const ends = new Map<number, { tag: Tag; end: number }>();
   const open: { tag: Tag; at: number }[] = [];
@@ -134,7 +134,7 @@ export function formula({ text, raw, isDisplay, isClosed }: MathsToken): ReactNo
   return <Maths tex={text} raw={raw} isDisplay={isDisplay} isClosed={isClosed} />;
 }
 
-/** The number of a footnote; its source, as long as there is no such footnote. */
+/** Number of a footnote; its source while the footnote is missing. */
 function Reference({ label, raw }: { label: string; raw: string }) {
   const words = useWords();
   const { prefix, numbers } = use(FootnotesContext);
@@ -149,7 +149,7 @@ function Reference({ label, raw }: { label: string; raw: string }) {
   );
 }
 
-/** A link within the message, which leaves the address as it is. */
+/** A link within the message, which does not change the address. */
 export function Jump({
   from,
   to,
@@ -178,7 +178,7 @@ export function Jump({
   );
 }
 
-/** A link that leads out, if it leads where a browser may go; else its text. */
+/** An external link, if its address is safe; else its text. */
 function Outside({ href, children }: { href: string; children: ReactNode }) {
   const url = safeHref(decoded(href));
   if (url === undefined) return <>{children}</>;
@@ -190,8 +190,8 @@ function Outside({ href, children }: { href: string; children: ReactNode }) {
 }
 
 /**
- * A picture of another host. Fetched, it would tell that host what was read, so the page's policy lets none in: it is named, and a
- * click loads it beside the page.
+ * A picture of another host. Loading it would tell that host what was read, so the page's policy allows none: it is shown as a link
+ * with its name.
  */
 function Picture({ href, text }: { href: string; text: string }) {
   const words = useWords();

@@ -30,7 +30,7 @@ import type { Growth } from "./growth.ts";
 import { type Footnotes, FootnotesContext, formula, inlines, Jump } from "./inline.tsx";
 import { Table } from "./table.tsx";
 
-/** Markdown as elements. Nothing in it becomes markup: HTML is shown as the text that it is, but for a few tags. */
+/** Markdown as elements. Nothing in it becomes markup: HTML is shown as text, except for a few tags. */
 export function Markdown({
   text,
   isOpen,
@@ -38,7 +38,7 @@ export function Markdown({
 }: {
   text: string;
   isOpen: boolean;
-  /** Adds letters at its end without drawing it again. */
+  /** Appends characters at the end without rendering. */
   growth?: Growth;
 }) {
   const root = useRef<HTMLDivElement>(null);
@@ -64,7 +64,7 @@ export function Markdown({
   );
 }
 
-/** The footnotes of a text in their order; the same object as long as they are the same. */
+/** The footnotes of a text in order; the same object while they do not change. */
 function useFootnotes(passages: readonly Passage[]): Footnotes {
   const prefix = useId();
   const labels = passages
@@ -80,7 +80,7 @@ function useFootnotes(passages: readonly Passage[]): Footnotes {
   }, [prefix, labels]);
 }
 
-/** The labels of a passage, found once: most passages stay as they are while the text grows. */
+/** Labels of a passage, cached: most passages stay the same while the text grows. */
 const labelsOf = new WeakMap<Passage, string>();
 
 function labelsIn(passage: Passage): string {
@@ -91,7 +91,7 @@ function labelsIn(passage: Passage): string {
   return labels.join(" ");
 }
 
-/** What has not changed is not looked at. */
+/** Renders only when the passage changes. */
 const PassageView = memo(function PassageView({ passage }: { passage: Passage }) {
   return (
     <div className="passage">
@@ -102,7 +102,7 @@ const PassageView = memo(function PassageView({ passage }: { passage: Passage })
   );
 });
 
-/** What reads the same is not drawn again, unless it may have a link, whose address can stand anywhere below. */
+/** Renders only when the source changes, unless it may contain a link, whose definition can come anywhere later. */
 const BlockToken = memo(
   function BlockToken({ token }: { token: Token }) {
     return <>{block(token)}</>;
@@ -114,13 +114,13 @@ const BlockToken = memo(
 type BlockKind = Exclude<MarkedToken, Tokens.Blockquote> | Quote | Footnote | Details | MathsToken;
 
 function block(open: Token): ReactNode {
-  // The types leave tokens open for extensions of marked: these are ours.
+  // marked's types leave tokens open for extensions: these are ours.
   const token = open as BlockKind;
   switch (token.type) {
     case "heading": {
-      // The page's own headings come above.
+      // Headings of the page itself are above these levels.
       const Heading = (["h3", "h4", "h5", "h6"] as const)[Math.min(token.depth, 4) - 1] ?? "h6";
-      // Below the name of the message: a text that begins with `##` skips no level.
+      // Below the heading of the message: a text that begins with `##` skips no level.
       const level = Math.min(Math.max(3, token.depth + 1), 6);
       return (
         <Heading dir="auto" aria-level={level}>
@@ -191,12 +191,12 @@ function list(token: Tokens.List): JSX.Element {
   );
 }
 
-/** The text of an item without its mark. */
+/** Text of a list item without its mark. */
 function ownText({ tokens, text }: Tokens.ListItem): string {
   return tokens.find(({ type }) => type === "text" || type === "paragraph")?.raw ?? text;
 }
 
-/** A box whose label is the text of the item itself, not of what is below it. */
+/** A checkbox labelled by the text of its own item, without nested items. */
 function task({ checked, tokens }: Tokens.ListItem): ReactNode {
   const at = tokens.findIndex(({ type }) => type === "text" || type === "paragraph");
   const own = tokens[at];
@@ -227,7 +227,7 @@ function Quotation({ token }: { token: Quote }) {
   );
 }
 
-/** A footnote, where it stands: its number leads back to the text. */
+/** A footnote at its definition: the number links back to the reference. */
 function Note({ token: { label, tokens } }: { token: Footnote }) {
   const words = useWords();
   const { prefix, numbers } = use(FootnotesContext);

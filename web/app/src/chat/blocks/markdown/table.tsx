@@ -4,7 +4,7 @@ import { useWords } from "../../../i18n/use.ts";
 import { CopyButton } from "../../../ui/copy.tsx";
 import { inlines } from "./inline.tsx";
 
-/** A table that scrolls within itself, under a head that stays. */
+/** A table that scrolls horizontally, with a sticky head. */
 export function Table({ token }: { token: Tokens.Table }) {
   const words = useWords();
   const { header, rows, align } = token;
@@ -44,7 +44,7 @@ export function Table({ token }: { token: Tokens.Table }) {
   );
 }
 
-/** That of its own text; figures go with their table. */
+/** Direction of a cell by its own text; numbers follow the table. */
 function directionOfCell({ text }: Tokens.TableCell): "auto" | undefined {
   return /\p{L}/u.test(text) ? "auto" : undefined;
 }

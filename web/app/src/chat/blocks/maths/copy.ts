@@ -1,6 +1,6 @@
-// What is copied of a formula is its source: of its signs alone nobody could make it again.
+// Copied formulas become their TeX source, since their symbols alone cannot be turned back into it.
 
-/** From now on, in this document. */
+/** Installs the copy handler in this document. */
 export function copySources(document: Document): void {
   document.addEventListener("copy", (event) => {
     const selection = document.getSelection();
@@ -9,8 +9,8 @@ export function copySources(document: Document): void {
       selection.containsNode(one, true),
     );
     if (formulas.length === 0) return;
-    // For the moment of copying the sources stand there, so that the browser writes the text around them as ever. Within the formulas:
-    // a selection ends at the nth child of a paragraph, which more children beside them would make another one.
+    // The sources are inserted for the moment of copying, so that the browser serializes the surrounding text as usual. They go inside the
+    // formulas: selections end at the nth child of a paragraph, and new siblings would shift that.
     const sources = formulas.map((formula) => {
       const source = document.createElement("span");
       source.textContent = formula.dataset.tex ?? "";

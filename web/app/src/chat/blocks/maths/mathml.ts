@@ -1,5 +1,5 @@
-// TeX as MathML: the tree of the library goes through lists of what is allowed, and becomes elements one by one. There is no markup
-// in between, no address and no style. Fetched with the first formula.
+// TeX as MathML: the library's tree is checked against allowlists and becomes elements one by one. There is no intermediate markup,
+// no address and no style. Loaded with the first formula.
 
 import "./maths.css";
 import { visible } from "@throughline/visible";
@@ -7,15 +7,15 @@ import { createElement, type ReactElement, type ReactNode } from "react";
 import temml from "temml";
 import { copySources } from "./copy.ts";
 
-/** Levels of a formula; deeper ones are shown as their source. */
+/** Nesting limit of a formula; deeper ones are shown as source. */
 const DEPTH_MAX = 120;
-/** Elements of a formula. */
+/** Maximum number of elements in a formula. */
 const NODES_MAX = 6_000;
-/** Expansions of macros in a formula. */
+/** Maximum number of macro expansions in a formula. */
 const EXPANSIONS_MAX = 500;
-/** The largest length that a formula may ask for, in em. */
+/** Maximum length in a formula, in em. */
 const LENGTH_EM_MAX = 40;
-/** Formulas that are remembered, so that one that is drawn again is not read again. */
+/** Size of the cache of rendered formulas. */
 const REMEMBERED_MAX = 300;
 
 const ELEMENTS: ReadonlySet<string> = new Set(
@@ -32,7 +32,7 @@ const VALUE = /^(?!.*\d{4})[\w\s.,#%+-]{0,64}$/;
 const CLASS = /^(?:tml-[a-z-]+|mathscr|mathcal|upstrike|downstrike|sout)$/;
 const COLOR = /^(?:#[\da-f]{3,8}|[a-z]{3,20})$/i;
 
-/** The styles of the library that mean something, as classes of ours. */
+/** Allowed styles of the library, mapped to our classes. */
 const STYLES: readonly (readonly [property: string, value: RegExp, className: string])[] = [
   ["paddingLeft", /^0(em|pt)?$/, "maths-start"],
   ["paddingRight", /^0(em|pt)?$/, "maths-end"],
@@ -63,7 +63,7 @@ export type Drawn = { readonly element: ReactElement } | { readonly error: strin
 
 const remembered = new Map<string, Drawn>();
 
-/** The same formula is the same element. */
+/** Element of a formula; cached by source. */
 export function mathOf(tex: string, isDisplay: boolean): Drawn {
   const key = `${isDisplay ? "d" : "i"}${tex}`;
   const before = remembered.get(key);
@@ -106,7 +106,7 @@ function elementOf(node: Node, key: string, depth: number, count: { nodes: numbe
   return createElement(ELEMENTS.has(type) ? type : "mrow", { key, ...propertiesOf(node) }, ...children);
 }
 
-/** Signs that only maths has may be invisible: the application of a function and the product. */
+/** Operators of MathML may be invisible: function application and product. */
 function textOf(text: string): string {
   return text.replace(/[^\u2061-\u2064]+/g, visible);
 }

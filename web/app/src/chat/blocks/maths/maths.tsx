@@ -6,7 +6,7 @@ let library: Library | undefined;
 let asked: Promise<void> | undefined;
 const listeners = new Set<() => void>();
 
-/** Fetched with the first formula; until then, and if it cannot be had, a formula is its source. */
+/** Loads the library with the first formula; until then, and if that fails, a formula is shown as its source. */
 function fetchLibrary(): void {
   if (asked !== undefined) return;
   asked = import("./mathml.ts")
@@ -25,16 +25,15 @@ function subscribe(listener: () => void): () => void {
 }
 
 interface MathsProps {
-  /** TeX without its marks. */
+  /** TeX without delimiters. */
   tex: string;
-  /** As it was written: what is copied. */
+  /** Source with delimiters, for copying. */
   raw: string;
   isDisplay: boolean;
-  /** Without its end it is a source that grows. */
+  /** Without its end delimiter a formula is shown as source. */
   isClosed: boolean;
 }
 
-/** A formula. */
 export function Maths({ tex, raw, isDisplay, isClosed }: MathsProps): ReactNode {
   const found = useSyncExternalStore(subscribe, () => library);
   useEffect(fetchLibrary, []);

@@ -15,7 +15,7 @@ import {
 import { FILE_TEXT_BYTES_MAX } from "./read.ts";
 import { type FileWords, useFileWords } from "./words.ts";
 
-/** What goes along with the message, and what does not. */
+/** Attached and refused files. */
 export default function Attached({ attachments }: { attachments: Attachments }) {
   const page = useWords();
   const words = useFileWords();
@@ -36,7 +36,7 @@ export default function Attached({ attachments }: { attachments: Attachments }) 
                 aria-label={words.remove(one.name)}
                 title={words.remove(one.name)}
                 onClick={(event) => {
-                  // The button goes, and the focus must not go with it.
+                  // The focused button disappears, so the focus moves on.
                   event.currentTarget.form?.querySelector("textarea")?.focus();
                   attachments.remove(one.key);
                 }}
@@ -47,7 +47,7 @@ export default function Attached({ attachments }: { attachments: Attachments }) 
           ))}
         </ul>
       )}
-      {/* It is there before anything is in it: screen readers then say what comes. */}
+      {/* Rendered even when empty: screen readers only announce changes of an existing region. */}
       <div role="alert">
         {refused.length > 0 && (
           <div className="refused">

@@ -1,14 +1,14 @@
-// Pictures as models take them: no larger than they look at.
+// Pictures in the size and format that models accept.
 
-/** Longest side of a picture, in pixels. Models look at no more than 1,568 to 2,048; a photo has 4,000. */
+/** Longest side of a picture, in pixels. Models use at most 1,568 to 2,048; photos have 4,000. */
 export const IMAGE_SIDE_PX_MAX = 2_048;
 const JPEG_QUALITY = 0.9;
-/** Others are drawn anew: no model takes BMP or AVIF. */
+/** Other formats are converted: no model accepts BMP or AVIF. */
 const TAKEN = /^image\/(png|jpeg|webp|gif)$/;
 
-/** The picture, smaller if it is too large. One that this browser cannot draw goes as it is; the server or the model says so. */
+/** The picture, scaled down if it is too large. If the browser cannot decode it, it is sent as it is. */
 export async function shrunk(file: File): Promise<Blob> {
-  // It would no longer move.
+  // Conversion would stop the animation.
   if (file.type === "image/gif") return file;
   const bitmap = await createImageBitmap(file).catch(() => undefined);
   if (bitmap === undefined) return file;
@@ -29,7 +29,7 @@ export async function shrunk(file: File): Promise<Blob> {
   }
 }
 
-/** The same shape with sides that are not too long. */
+/** The size with the same aspect ratio and a limited longest side. */
 export function fitting(width: number, height: number): { width: number; height: number } {
   const scale = Math.min(1, IMAGE_SIDE_PX_MAX / Math.max(width, height));
   const side = (length: number): number => Math.max(1, Math.round(length * scale));

@@ -1,4 +1,4 @@
-// What a file becomes in a message: a picture on the server, or its text. Fetched with the first file.
+// Converts a file to a part of a message: a picture on the server, or its text. Loaded with the first file.
 
 import type { PdfText, Throughline } from "@throughline/client";
 import { language } from "../../../preferences.ts";
@@ -6,12 +6,12 @@ import { labelled } from "../../model/file-text.ts";
 import { bytesOf, FileRefused } from "../attachments.ts";
 import { shrunk } from "./image.ts";
 
-/** Text of one file, in bytes: about 100,000 tokens, which is all that many models read at once. */
+/** Text of one file, in bytes: about 100,000 tokens, the context of many models. */
 export const FILE_TEXT_BYTES_MAX = 400_000;
 
 export type Found = { type: "image"; file_id: string } | { type: "text"; text: string };
 
-/** Throws {@link FileRefused}, or what the server answered. */
+/** Reads a file. Throws {@link FileRefused} or an error of the server. */
 export async function read(
   file: File,
   name: string,
@@ -19,7 +19,7 @@ export async function read(
   signal: AbortSignal,
 ): Promise<Found> {
   if (file.size === 0) throw new FileRefused("empty");
-  // Models are shown no SVG, and read it well.
+  // Models accept no SVG as a picture, but read it well as text.
   if (/^image\/(?!svg)/.test(file.type)) {
     const body = await shrunk(file);
     const { id } = await client.call("POST /v1/files", { body, query: { name }, signal });
@@ -29,7 +29,7 @@ export async function read(
   if (file.type === "application/pdf" || head.includes("%PDF-")) {
     return { type: "text", text: await oneByOne(() => pdfText(file, name, client, signal)) };
   }
-  // It is not read at all where it cannot go along: a film has gigabytes.
+  // A file that cannot be attached is not read: videos have gigabytes.
   const text = file.size > FILE_TEXT_BYTES_MAX ? undefined : textIn(await file.arrayBuffer());
   if (text === undefined && textIn(await file.slice(0, 65_536).arrayBuffer(), "begun") === undefined) {
     throw new FileRefused("binary");
@@ -39,12 +39,12 @@ export async function read(
   return { type: "text", text: labelled({ name, text }) };
 }
 
-/** What tables are often written in where the text is no UTF-8. */
+/** Usual encodings of tables that are not UTF-8. */
 const OLD_ENCODINGS = { en: "windows-1252", "zh-CN": "gb18030" } as const;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: no text has them
 const CONTROL = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 
-/** `undefined`: it is no text. `begun`: the end is missing, perhaps in the middle of a character. */
+/** Text of a file; `undefined`: binary. `begun`: cut at the end, perhaps within a character. */
 export function textIn(bytes: ArrayBuffer, extent: "whole" | "begun" = "whole"): string | undefined {
   const [first, second] = new Uint8Array(bytes.slice(0, 2));
   const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
@@ -54,13 +54,13 @@ export function textIn(bytes: ArrayBuffer, extent: "whole" | "begun" = "whole"):
       const text = new TextDecoder(encoding, { fatal: true }).decode(bytes, { stream: extent === "begun" });
       if (!CONTROL.test(text)) return text.replace(/\r\n?/g, "\n");
     } catch {
-      // It is not in this encoding.
+      // Try the next encoding.
     }
   }
   return undefined;
 }
 
-/** The server reads a few at a time, so that one person waits here and not there. */
+/** One PDF at a time: the server reads few at once. */
 let before: Promise<unknown> = Promise.resolve();
 
 function oneByOne<T>(act: () => Promise<T>): Promise<T> {
@@ -69,7 +69,7 @@ function oneByOne<T>(act: () => Promise<T>): Promise<T> {
   return own;
 }
 
-/** The text of all pages that find room. */
+/** Text of all pages that fit. */
 async function pdfText(file: File, name: string, client: Throughline, signal: AbortSignal): Promise<string> {
   const { id } = await client.call("POST /v1/files", { body: file, query: { name }, signal });
   const path = { file_id: id };
@@ -97,7 +97,7 @@ async function pdfText(file: File, name: string, client: Throughline, signal: Ab
     const text = pages.join("\n\n");
     return labelled({ name, text, pages: last < all ? `1-${last} of ${all}` : `1-${all}` });
   } finally {
-    // Its text is in the message; nobody asks for the file again.
+    // The text is in the message; the file itself is not needed any more.
     client.call("DELETE /v1/files/{file_id}", { path }).catch(() => undefined);
   }
 }

@@ -1,4 +1,4 @@
-// The words of files in the composer, fetched with the first one.
+// Texts of files in the composer, loaded with the first one.
 
 import { lazyWords } from "../../../i18n/use.ts";
 

@@ -1,15 +1,15 @@
-// In what groups conversations stand: pinned ones, then by the day on which something last happened. Framework-free.
+// Groups of conversations: pinned ones, then by the day of the last activity. Framework-free.
 
 import type { ConversationInfo } from "@throughline/client";
 
-/** What a group is called: one of the list's own words, or the first moment of a month. */
+/** Name of a group: a fixed one, or the first moment of a month. */
 export type GroupName = "pinned" | "today" | "yesterday" | "last7" | "last30" | number;
 
 export type ListRow =
   | { kind: "group"; name: GroupName }
   | { kind: "conversation"; conversation: ConversationInfo };
 
-/** Days before today, as the calendar counts them. */
+/** Calendar days before today. */
 const DAYS: readonly (readonly [GroupName, number])[] = [
   ["today", 0],
   ["yesterday", 1],
@@ -17,7 +17,7 @@ const DAYS: readonly (readonly [GroupName, number])[] = [
   ["last30", 30],
 ];
 
-/** Rows of a list, each group under its name. `conversations` are in the order of the server. */
+/** Rows of the list, each group under its name. `conversations` are in the server's order. */
 export function rowsOf(conversations: readonly ConversationInfo[], now: number): ListRow[] {
   const rows: ListRow[] = [];
   let last: GroupName | undefined;
@@ -32,7 +32,7 @@ export function rowsOf(conversations: readonly ConversationInfo[], now: number):
 
 function groupOf(at: number, now: number): GroupName {
   for (const [name, days] of DAYS) {
-    // Through the calendar: a day of a clock change is not 24 hours long.
+    // By calendar: a day with a clock change is not 24 hours long.
     const start = new Date(now);
     start.setHours(0, 0, 0, 0);
     start.setDate(start.getDate() - days);

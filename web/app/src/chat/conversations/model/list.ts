@@ -1,4 +1,4 @@
-// The conversations of a view, page by page, or the messages in which a text is found. Framework-free.
+// The conversations of a view, page by page, or the messages that match a search. Framework-free.
 
 import type {
   ConversationInfo,
@@ -8,7 +8,7 @@ import type {
   UpdateConversation,
 } from "@throughline/client";
 
-/** `""` = the usual list, `archived`, `folder:NAME` or `tag:NAME`. */
+/** `""` = the default list, `archived`, `folder:NAME` or `tag:NAME`. */
 export type ListView = string;
 
 export interface ListState {
@@ -24,7 +24,7 @@ export interface ListState {
 
 const ROWS = 100;
 const HITS = 50;
-/** A search whose time was over before it found something goes on; so often without being asked. */
+/** A search page may time out without a hit; this many empty pages are followed automatically. */
 const EMPTY_PAGES_MAX = 20;
 
 export class ConversationList {
@@ -52,16 +52,16 @@ export class ConversationList {
     return () => this.#listeners.delete(listener);
   };
 
-  /** Another view, from its beginning. */
+  /** Shows another view from its beginning. */
   async choose(view: ListView): Promise<void> {
     this.#set({ view, items: [], next: undefined, isLoading: true });
     await this.refresh();
   }
 
-  /** Asks for the beginning anew. What was loaded behind it stays. */
+  /** Reloads the first page. Later pages stay loaded. */
   async refresh(): Promise<void> {
     const { view, query } = this.#state;
-    // What is being looked for does not change with the list.
+    // A search does not change with the list.
     if (query.trim() !== "") return;
     const asked = this.#ask();
     try {
@@ -71,7 +71,7 @@ export class ConversationList {
       ]);
       if (asked !== this.#asked || view !== this.#state.view) return;
       const known = new Set(page.items.map(({ id }) => id));
-      // Whatever is older than this page is behind it, as before.
+      // Older conversations follow this page, as before.
       const last = page.items.at(-1)?.updated_at ?? 0;
       const { items, next } = this.#state;
       const behind =
@@ -83,13 +83,13 @@ export class ConversationList {
         labels,
       });
     } catch {
-      // What was there stays; the next look asks again.
+      // Loaded rows stay; the next refresh tries again.
     } finally {
       if (asked === this.#asked) this.#set({ isLoading: false });
     }
   }
 
-  /** The next page of the list, or of what was found. */
+  /** Loads the next page of the list or of the hits. */
   async more(): Promise<void> {
     const { view, next, isLoading, query, hitsNext } = this.#state;
     if (isLoading) return;
@@ -107,13 +107,13 @@ export class ConversationList {
       const items = [...this.#state.items, ...page.items.filter(({ id }) => !known.has(id))];
       this.#set({ items, next: page.next ?? undefined });
     } catch {
-      // Scrolling on asks again.
+      // The next scroll tries again.
     } finally {
       if (asked === this.#asked) this.#set({ isLoading: false });
     }
   }
 
-  /** Looks for a text; empty: back to the list. */
+  /** Searches for a text; empty: back to the list. */
   async search(query: string): Promise<void> {
     this.#set({ query, hits: [], hitsNext: undefined });
     if (query.trim() === "") return await this.refresh();
@@ -129,7 +129,7 @@ export class ConversationList {
     await this.refresh();
   }
 
-  /** Deletes a conversation; it can be brought back. Throws what the server refuses. */
+  /** Deletes a conversation, which can be restored. Throws what the server refuses. */
   async remove(id: string): Promise<void> {
     await this.#client.call("DELETE /v1/conversations/{conversation_id}", { path: { conversation_id: id } });
     this.#set({
@@ -138,7 +138,7 @@ export class ConversationList {
     });
   }
 
-  /** Brings back what was deleted. Throws if it is too late. */
+  /** Restores a deleted conversation. Throws if it is too late. */
   async restore(id: string): Promise<void> {
     await this.#client.call("POST /v1/conversations/{conversation_id}/restore", {
       path: { conversation_id: id },
@@ -161,14 +161,14 @@ export class ConversationList {
         const page = await this.#client.call("GET /v1/search", {
           query: { q: query, limit: HITS, ...(cursor === undefined ? {} : { cursor }) },
         });
-        // An answer to what is no longer asked.
+        // A newer request has replaced this one.
         if (asked !== this.#asked) return;
         cursor = page.next ?? undefined;
         this.#set({ hits: [...this.#state.hits, ...page.items], hitsNext: cursor });
         if (cursor === undefined || page.items.length > 0) return;
       }
     } catch {
-      // What was found stays.
+      // Loaded hits stay.
     } finally {
       if (asked === this.#asked) this.#set({ isLoading: false });
     }
