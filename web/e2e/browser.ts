@@ -21,13 +21,13 @@ const PAGE = process.env.THROUGHLINE_PAGE;
 const CHROMIUM = process.env.CHROMIUM ?? "/usr/bin/chromium";
 
 /** Time limit for events that may never come: a machine may be busy. */
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 /** Tool-call modes, in the order of the page's switch. */
 const MODES = ["native", "text", "auto"] as const;
 type Mode = (typeof MODES)[number];
 
-export interface Kind {
+export interface BrowserOptions {
   locale?: "en-GB" | "zh-CN";
   colorScheme?: "light" | "dark";
   width?: number;
@@ -39,7 +39,7 @@ export interface Kind {
 }
 
 /** Recorded states of the screen, in order. */
-export interface Seen {
+export interface Recording {
   /** All cards with their states, separated by commas. */
   cards: string[];
   /** Lengths of the last message's text. */
@@ -88,10 +88,10 @@ export async function closeBrowser(): Promise<void> {
 }
 
 /** A user with a browser context of their own: one page, and its errors. */
-export class Visitor {
+export class BrowserUser {
   readonly page: Page;
   /** Errors of scripts and violations of the page's policy. */
-  readonly complaints: string[] = [];
+  readonly errors: string[] = [];
   /** Hosts of all requests. */
   readonly hosts = new Set<string>();
   readonly #context: BrowserContext;
@@ -99,37 +99,37 @@ export class Visitor {
   private constructor(context: BrowserContext, page: Page) {
     this.#context = context;
     this.page = page;
-    page.on("pageerror", (error) => this.complaints.push(error.message));
+    page.on("pageerror", (error) => this.errors.push(error.message));
     page.on("console", (message) => {
       const isOfNetwork = /^(Failed to load resource|WebSocket connection to )/.test(message.text());
       if (message.type() === "error" && !isOfNetwork) {
-        this.complaints.push(message.text());
+        this.errors.push(message.text());
       }
     });
     page.on("request", (request) => this.hosts.add(new URL(request.url()).host));
   }
 
-  static async come(kind: Kind = {}): Promise<Visitor> {
+  static async open(options: BrowserOptions = {}): Promise<BrowserUser> {
     const context = await (await browser()).newContext({
-      locale: kind.locale ?? "en-GB",
-      colorScheme: kind.colorScheme ?? "light",
-      viewport: { width: kind.width ?? 1280, height: kind.height ?? 860 },
-      reducedMotion: kind.motion ?? "reduce",
-      serviceWorkers: kind.worker ?? "block",
+      locale: options.locale ?? "en-GB",
+      colorScheme: options.colorScheme ?? "light",
+      viewport: { width: options.width ?? 1280, height: options.height ?? 860 },
+      reducedMotion: options.motion ?? "reduce",
+      serviceWorkers: options.worker ?? "block",
     });
     // For each of its tabs.
-    context.setDefaultTimeout(PATIENCE_MS);
+    context.setDefaultTimeout(TIMEOUT_MS);
     const permissions = ["clipboard-read", "clipboard-write"];
     // A page from a folder has no IP address, so Chromium treats it as a public one that accesses a local server.
     if (PAGE !== undefined) permissions.push("local-network-access");
     await context.grantPermissions(permissions);
-    if (PAGE !== undefined && kind.worker !== "allow")
+    if (PAGE !== undefined && options.worker !== "allow")
       await context.route(isOfThePage, (route) => fromFolder(route, PAGE));
-    return new Visitor(context, await context.newPage());
+    return new BrowserUser(context, await context.newPage());
   }
 
   /** Opens a path of the page with a key, as if for the first time. */
-  async enter(url: string, key: string, path = "/", size = { width: 1280, height: 860 }): Promise<void> {
+  async openPath(url: string, key: string, path = "/", size = { width: 1280, height: 860 }): Promise<void> {
     await this.page.setViewportSize(size);
     // From an empty page: a new hash alone would not reload.
     await this.page.goto("about:blank");
@@ -159,10 +159,10 @@ export class Visitor {
   }
 
   /** Sends a message, and waits until it and its answer are shown. */
-  async say(text: string): Promise<void> {
+  async send(text: string): Promise<void> {
     await this.type(text);
-    const said = new RegExp(`^${visible(text).replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`);
-    await this.page.locator(".user-bubble").last().filter({ hasText: said }).waitFor();
+    const pattern = new RegExp(`^${visible(text).replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")}$`);
+    await this.page.locator(".user-bubble").last().filter({ hasText: pattern }).waitFor();
   }
 
   /** Opens the picker of models and modes. */
@@ -200,24 +200,24 @@ export class Visitor {
   }
 
   /** Records the thread from now on: each change of the cards, and each length of the text. */
-  async watch(): Promise<void> {
+  async record(): Promise<void> {
     await this.page.evaluate(() => {
-      const seen: Seen = { cards: [], lengths: [] };
-      (window as unknown as { seen: Seen }).seen = seen;
+      const recording: Recording = { cards: [], lengths: [] };
+      (window as unknown as { recording: Recording }).recording = recording;
       const keep = <T>(list: T[], value: T): void => {
         if (list.at(-1) !== value) list.push(value);
       };
-      const look = (): void => {
+      const capture = (): void => {
         const cards = [...document.querySelectorAll(".card")];
         keep(
-          seen.cards,
+          recording.cards,
           cards
             .map((card) => `${card.querySelector(".name")?.textContent} ${card.getAttribute("data-status")}`)
             .join(", "),
         );
         const texts = [...document.querySelectorAll("article:last-of-type .part[data-kind=text]")];
         keep(
-          seen.lengths,
+          recording.lengths,
           texts.reduce((sum, text) => sum + (text.textContent?.length ?? 0), 0),
         );
       };
@@ -228,12 +228,12 @@ export class Visitor {
         attributes: true,
         attributeFilter: ["data-status"],
       };
-      new MutationObserver(look).observe(document.body, options);
+      new MutationObserver(capture).observe(document.body, options);
     });
   }
 
-  async seen(): Promise<Seen> {
-    return await this.page.evaluate(() => (window as unknown as { seen: Seen }).seen);
+  async recording(): Promise<Recording> {
+    return await this.page.evaluate(() => (window as unknown as { recording: Recording }).recording);
   }
 
   /** Waits until the running turn has ended. */
@@ -274,7 +274,7 @@ export class Visitor {
     if (folder !== undefined) await this.page.screenshot({ path: join(folder, `${name}.png`) });
   }
 
-  async leave(): Promise<void> {
+  async close(): Promise<void> {
     await this.#context.close();
   }
 }

@@ -156,16 +156,16 @@ tool_call = { enabled = true }
       ...this.#variables,
     };
     const child = spawn(PROGRAM, words, { cwd: this.#folder, env, stdio: ["ignore", "pipe", "pipe"] });
-    let said = "";
+    let output = "";
     const found = await new Promise<string>((resolve, reject) => {
       const hear = (bytes: Buffer): void => {
-        said += bytes.toString();
-        const match = awaited.exec(said)?.[0];
+        output += bytes.toString();
+        const match = awaited.exec(output)?.[0];
         if (match !== undefined) resolve(match);
       };
       child.stdout?.on("data", hear);
       child.stderr?.on("data", hear);
-      child.once("exit", (code) => reject(new Error(`${words[0]} ended with ${code}: ${said}`)));
+      child.once("exit", (code) => reject(new Error(`${words[0]} ended with ${code}: ${output}`)));
     });
     return { child, found };
   }

@@ -91,7 +91,7 @@ export const avatarShown = new Preference<AvatarShown>("throughline.avatar", (va
 );
 
 /** Position of the avatar's bubble on a narrow screen: `x y`, each from 0 (left, top) to 1; empty: over the composer. */
-export const bubblePlace = new Preference<string>("throughline.bubble", (value) =>
+export const bubblePosition = new Preference<string>("throughline.bubble", (value) =>
   value !== null && /^(?:0(?:\.\d+)?|1(?:\.0+)?) (?:0(?:\.\d+)?|1(?:\.0+)?)$/.test(value) ? value : "",
 );
 

@@ -101,8 +101,8 @@ describe("settings and what is typed of them", () => {
     ["prompt", "", undefined],
     ["tool_call.enabled", false, false],
     ["tool_call.max_iterations", "", undefined],
-  ])("%s typed as %o says %o", (path, text, said) => {
-    expect(valueAt(typed(path, text), path)).toEqual(said);
+  ])("%s typed as %o says %o", (path, text, value) => {
+    expect(valueAt(typed(path, text), path)).toEqual(value);
   });
 
   test("an empty part is none", () => {
@@ -219,7 +219,7 @@ describe("rules as they are typed", () => {
 /** A server with a configured and a custom agent; previews wait for `mayPreview`. */
 function server(mayPreview = Promise.resolve()) {
   const agents = new Map([["mine", { settings: settings({ prompt: "Be brief." }), version: 1 }]]);
-  const asked: { what: string; body: { settings: AgentSettings; version?: number; name?: string } }[] = [];
+  const requests: { what: string; body: { settings: AgentSettings; version?: number; name?: string } }[] = [];
   const refuse = (status: number, error: object): Response => Response.json({ error }, { status });
   const info = (name: string) => {
     const own = agents.get(name);
@@ -254,7 +254,7 @@ function server(mayPreview = Promise.resolve()) {
       const [, name = "", more] = /^\/v1\/agents\/([^/]+)(\/.*)?$/.exec(pathname) ?? [];
       const method = init?.method ?? "GET";
       const body = JSON.parse(String(init?.body ?? "{}"));
-      if (method !== "GET") asked.push({ what: `${method} ${pathname}`, body });
+      if (method !== "GET") requests.push({ what: `${method} ${pathname}`, body });
       if (pathname === "/v1/agent-fields")
         return Response.json({ parts: [{ name: "tools", label: "All of it", fields: FIELDS }] });
       if (pathname === "/v1/upstreams") return Response.json({ items: [] });
@@ -302,8 +302,8 @@ function server(mayPreview = Promise.resolve()) {
       return Response.json(detail(name));
     },
   });
-  const saves = () => asked.filter(({ what }) => what.startsWith("PUT"));
-  return { client, agents, asked, saves };
+  const saves = () => requests.filter(({ what }) => what.startsWith("PUT"));
+  return { client, agents, requests, saves };
 }
 
 function open(name: string, client: Throughline): void {
@@ -349,13 +349,13 @@ describe("the view", () => {
 
   test("has no form before its tools are known: nothing in it moves under a finger", async () => {
     let preview = (): void => undefined;
-    const { client, asked } = server(
+    const { client, requests } = server(
       new Promise((resolve) => {
         preview = resolve;
       }),
     );
     open("mine", client);
-    await waitFor(() => expect(asked).toHaveLength(1));
+    await waitFor(() => expect(requests).toHaveLength(1));
     expect(screen.queryByRole("heading", { level: 2 })).toBeNull();
     expect(screen.queryByRole("button", { name: "Add a rule" })).toBeNull();
     preview();

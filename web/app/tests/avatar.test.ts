@@ -2,13 +2,13 @@ import { type CallBlock, Throughline } from "@throughline/client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { AvatarClient, type Stage } from "../src/chat/model/avatar.ts";
 
-const asked: { what: string; body: Record<string, unknown> }[] = [];
+const requests: { what: string; body: Record<string, unknown> }[] = [];
 const made: string[] = [];
 
 const client = new Throughline({
   baseUrl: "http://server",
   fetch: async (input, init) => {
-    asked.push({
+    requests.push({
       what: `${init?.method} ${new URL(String(input)).pathname}`,
       body: JSON.parse(String(init?.body)),
     });
@@ -40,7 +40,7 @@ const call = (change: Partial<CallBlock>): CallBlock => ({
 });
 
 beforeEach(() => {
-  asked.length = 0;
+  requests.length = 0;
   made.length = 0;
   vi.useFakeTimers();
 });
@@ -49,8 +49,8 @@ afterEach(() => vi.useRealTimers());
 test("a call acts at once and is answered: applied", async () => {
   new AvatarClient(client, stage, "page-1").of("turn_1").onToolCall?.(call({}), 0);
   expect(made).toEqual(["smile"]);
-  await vi.waitFor(() => expect(asked).toHaveLength(1));
-  expect(asked[0]).toEqual({
+  await vi.waitFor(() => expect(requests).toHaveLength(1));
+  expect(requests[0]).toEqual({
     what: "POST /v1/turns/turn_1/calls/c1/result",
     body: { status: "success", output: "applied", applied: true },
   });
@@ -60,8 +60,8 @@ test("an unknown name tells the ones there are", async () => {
   new AvatarClient(client, stage, "page-1")
     .of("turn_1")
     .onToolCall?.(call({ arguments: { name: "F99" } }), 0);
-  await vi.waitFor(() => expect(asked).toHaveLength(1));
-  expect(asked[0]?.body).toMatchObject({
+  await vi.waitFor(() => expect(requests).toHaveLength(1));
+  expect(requests[0]?.body).toMatchObject({
     status: "error",
     applied: false,
     output: expect.stringContaining("smile, sad"),
@@ -78,15 +78,15 @@ test("what is another page's, or has ended, moves nothing", () => {
 test("its tools are offered with the names there are, again in time, and taken back when it goes", async () => {
   const avatar = new AvatarClient(client, stage, "page-1");
   avatar.start();
-  await vi.waitFor(() => expect(asked).toHaveLength(1));
-  expect(JSON.stringify(asked[0]?.body)).toContain('"enum":["smile","sad"]');
+  await vi.waitFor(() => expect(requests).toHaveLength(1));
+  expect(JSON.stringify(requests[0]?.body)).toContain('"enum":["smile","sad"]');
   await vi.advanceTimersByTimeAsync(30_000);
-  expect(asked).toHaveLength(2);
+  expect(requests).toHaveLength(2);
   avatar.stop();
   avatar.stop();
-  expect(asked.slice(2)).toEqual([{ what: "PUT /v1/clients/page-1/tools", body: { tools: [] } }]);
+  expect(requests.slice(2)).toEqual([{ what: "PUT /v1/clients/page-1/tools", body: { tools: [] } }]);
   await vi.advanceTimersByTimeAsync(120_000);
   avatar.of("turn_1").onToolCall?.(call({}), 0);
-  expect(asked).toHaveLength(3);
+  expect(requests).toHaveLength(3);
   expect(made, "nobody is there to make it").toEqual([]);
 });

@@ -5,27 +5,30 @@ import { beforeEach, expect, test, vi } from "vitest";
 import { Avatar } from "../src/avatar/model.ts";
 import { Card } from "../src/chat/card/card.tsx";
 import { ChatProvider, EntryProvider } from "../src/chat/context.tsx";
-import { Attention } from "../src/chat/model/attention.ts";
 import { ConversationStore } from "../src/chat/model/conversation.ts";
 import type { Entry } from "../src/chat/model/entry.ts";
+import { OpenApprovals } from "../src/chat/model/open-approvals.ts";
 import { fetchWords } from "../src/i18n/words.ts";
 import { language } from "../src/preferences.ts";
 import { ClientProvider } from "../src/session/context.tsx";
 
-const asked: { path: string; body: unknown }[] = [];
-const attention = new Attention();
+const requests: { path: string; body: unknown }[] = [];
+const openApprovals = new OpenApprovals();
 
 /** A card of a turn whose server accepts everything, or answers as given. */
 function show(call: Partial<CallBlock>, answer = (): Response => Response.json({ status: "resolved" })) {
   const client = new Throughline({
     baseUrl: "http://server",
     fetch: async (input, init) => {
-      asked.push({ path: new URL(String(input)).pathname, body: JSON.parse(String(init?.body ?? "null")) });
+      requests.push({
+        path: new URL(String(input)).pathname,
+        body: JSON.parse(String(init?.body ?? "null")),
+      });
       return answer();
     },
   });
   const conversation = new ConversationStore(client);
-  const entry: Entry = { key: "1", turnId: "turn_1", store: new TurnStore(), said: undefined };
+  const entry: Entry = { key: "1", turnId: "turn_1", store: new TurnStore(), draft: undefined };
   const whole: CallBlock = {
     kind: "tool_call",
     tool_id: "c1",
@@ -35,7 +38,9 @@ function show(call: Partial<CallBlock>, answer = (): Response => Response.json({
   };
   return render(
     <ClientProvider value={client}>
-      <ChatProvider value={{ conversation, attention, avatar: new Avatar(client), hold: () => undefined }}>
+      <ChatProvider
+        value={{ conversation, openApprovals, avatar: new Avatar(client), hold: () => undefined }}
+      >
         <EntryProvider value={entry}>
           <Card call={whole} />
         </EntryProvider>
@@ -52,7 +57,7 @@ const QUESTION: Partial<CallBlock> = {
 };
 
 beforeEach(() => {
-  asked.length = 0;
+  requests.length = 0;
   language.set("en");
   Element.prototype.scrollIntoView = vi.fn();
 });
@@ -96,7 +101,7 @@ test("a question opens its card, and the answer is bound to what was shown", asy
   const question = await screen.findByRole("group", { name: /wants to run demo.calendar/ });
   expect(within(question).getByText("Tea")).toBeInTheDocument();
   await userEvent.click(within(question).getByRole("button", { name: /^Approve/ }));
-  expect(asked).toEqual([
+  expect(requests).toEqual([
     { path: "/v1/turns/turn_1/approvals/q1", body: { decision: "approve", arguments_hash: "h" } },
   ]);
 });
@@ -136,7 +141,7 @@ test.each([
     expect(within(question).getByText(/with exactly these arguments/)).toBeVisible();
   }
   await userEvent.click(within(question).getByRole("button", { name: label }));
-  expect(asked[0]?.body).toEqual({ decision: "approve", remember, arguments_hash: "h" });
+  expect(requests[0]?.body).toEqual({ decision: "approve", remember, arguments_hash: "h" });
 });
 
 test("what was edited stands in the head of the card, with who did it", () => {
@@ -166,7 +171,7 @@ test("a denial tells its reason", async () => {
   show(QUESTION);
   await userEvent.click(await screen.findByRole("button", { name: /^Deny/ }));
   await userEvent.type(screen.getByRole("textbox", { name: /^Reason/ }), "not today{Enter}");
-  expect(asked[0]?.body).toEqual({ decision: "deny", reason: "not today", arguments_hash: "h" });
+  expect(requests[0]?.body).toEqual({ decision: "deny", reason: "not today", arguments_hash: "h" });
 });
 
 test("arguments are edited before they run, and nonsense is not sent", async () => {
@@ -174,16 +179,16 @@ test("arguments are edited before they run, and nonsense is not sent", async () 
   await userEvent.click(await screen.findByRole("button", { name: "Edit arguments" }));
   // The form of the tool cannot be loaded here, so the arguments are edited as JSON.
   const field = await screen.findByRole("textbox", { name: "Arguments" });
-  asked.length = 0;
+  requests.length = 0;
   await userEvent.clear(field);
   await userEvent.type(field, "[[1]");
   await userEvent.click(screen.getByRole("button", { name: /Approve with edits/ }));
-  expect(asked).toEqual([]);
+  expect(requests).toEqual([]);
   expect(screen.getByRole("alert")).toHaveTextContent("Must be a JSON object");
   await userEvent.clear(field);
   await userEvent.type(field, '{{"title":"Coffee"}');
   await userEvent.click(screen.getByRole("button", { name: /Approve with edits/ }));
-  expect(asked[0]?.body).toMatchObject({ decision: "approve", arguments: { title: "Coffee" } });
+  expect(requests[0]?.body).toMatchObject({ decision: "approve", arguments: { title: "Coffee" } });
 });
 
 test("what the server refuses is said on the card, which can be answered again", async () => {
@@ -197,14 +202,14 @@ test("what the server refuses is said on the card, which can be answered again",
 });
 
 test("of several questions one gets the key: the newest that can be seen", () => {
-  const told: string[] = [];
-  const arbiter = new Attention();
+  const decisions: string[] = [];
+  const arbiter = new OpenApprovals();
   const ask = (id: string, isVisible: boolean) =>
-    arbiter.ask({
+    arbiter.add({
       id,
-      approve: () => told.push(`approve ${id}`),
-      deny: () => told.push(`deny ${id}`),
-      show: () => told.push(`show ${id}`),
+      approve: () => decisions.push(`approve ${id}`),
+      deny: () => decisions.push(`deny ${id}`),
+      show: () => decisions.push(`show ${id}`),
       isVisible: () => isVisible,
     });
   const plain = { ctrlKey: false, metaKey: false, altKey: false, shiftKey: false, repeat: false };
@@ -217,7 +222,7 @@ test("of several questions one gets the key: the newest that can be seen", () =>
   arbiter.key({ key: "a", ...plain, repeat: true });
   end();
   arbiter.key({ key: "D", ...plain });
-  expect(told).toEqual(["approve seen", "deny old"]);
+  expect(decisions).toEqual(["approve seen", "deny old"]);
 });
 
 test("what a tool asks is a form, and its answer goes to the server", async () => {
@@ -239,7 +244,7 @@ test("what a tool asks is a form, and its answer goes to the server", async () =
   });
   await userEvent.type(await screen.findByLabelText("Your name"), "Ada");
   await userEvent.click(screen.getByRole("button", { name: "Submit" }));
-  expect(asked).toContainEqual({
+  expect(requests).toContainEqual({
     path: "/v1/turns/turn_1/approvals/q2",
     body: expect.objectContaining({ decision: "approve", arguments: { name: "Ada" } }),
   });

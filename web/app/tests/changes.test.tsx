@@ -6,16 +6,16 @@ import { beforeEach, describe, expect, test, vi } from "vitest";
 import { Avatar } from "../src/avatar/model.ts";
 import Changes from "../src/chat/card/changes.tsx";
 import { ChatProvider } from "../src/chat/context.tsx";
-import { Attention } from "../src/chat/model/attention.ts";
 import { changesOf } from "../src/chat/model/changes.ts";
 import { ConversationStore } from "../src/chat/model/conversation.ts";
 import { NEW } from "../src/chat/model/entry.ts";
+import { OpenApprovals } from "../src/chat/model/open-approvals.ts";
 import { language } from "../src/preferences.ts";
 
 beforeEach(() => language.set("en"));
 
 describe("what differs", () => {
-  const told = (before: unknown, now: unknown): string[] =>
+  const decisions = (before: unknown, now: unknown): string[] =>
     changesOf(before, now).map(
       ({ kind, path, before, now }) =>
         `${kind} ${path} ${JSON.stringify(before?.value)} ${JSON.stringify(now?.value)}`,
@@ -32,7 +32,7 @@ describe("what differs", () => {
     // Inherited members are not arguments.
     [{}, { constructor: 1 }, ["added constructor undefined 1"]],
   ])("from %o to %o", (before, now, expected) => {
-    expect(told(before, now)).toEqual(expected);
+    expect(decisions(before, now)).toEqual(expected);
   });
 
   test("nothing differs from itself, and both ways differ in as many places", () => {
@@ -63,11 +63,11 @@ describe("the card", () => {
     const client = new Throughline({ baseUrl: "http://server" });
     const conversation = new ConversationStore(client);
     const store = new TurnStore({ ...emptyMessage(), blocks: [...before, asks] });
-    const entries = [{ key: "1", turnId: "t", store, said: undefined }];
+    const entries = [{ key: "1", turnId: "t", store, draft: undefined }];
     vi.spyOn(conversation, "get").mockReturnValue({ ...NEW, entries });
     const chat = {
       conversation,
-      attention: new Attention(),
+      openApprovals: new OpenApprovals(),
       avatar: new Avatar(client),
       hold: () => undefined,
     };

@@ -51,7 +51,7 @@ const DIFFERENT: Readonly<Record<number, string>> = {
 };
 
 test("the text of every example of CommonMark is the text of its HTML", () => {
-  const wrong: string[] = [];
+  const failures: string[] = [];
   let checked = 0;
   commonmark.forEach(({ markdown, html, section }, at) => {
     const number = at + 1;
@@ -59,11 +59,11 @@ test("the text of every example of CommonMark is the text of its HTML", () => {
     checked += 1;
     const [is, should] = [shown(markdown), expected(html)];
     if ((is === should) === number in DIFFERENT)
-      wrong.push(
+      failures.push(
         `${number} ${section} ${JSON.stringify(markdown)}: ${JSON.stringify(is)} != ${JSON.stringify(should)}`,
       );
   });
-  expect(wrong).toEqual([]);
+  expect(failures).toEqual([]);
   expect(checked).toBeGreaterThan(500);
 }, 60_000);
 

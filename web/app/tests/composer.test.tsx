@@ -148,7 +148,7 @@ describe("tools and tokens beside the model", () => {
 
   /** A server whose sources are discovered one after another. */
   function server() {
-    const there = { tools: 1, asked: 0, hasModel: true };
+    const there = { tools: 1, requests: 0, hasModel: true };
     const fetch: typeof globalThis.fetch = async (input) => {
       const { pathname } = new URL(String(input), "http://here");
       if (pathname.startsWith("/v1/models/")) {
@@ -157,7 +157,7 @@ describe("tools and tokens beside the model", () => {
           : Response.json({ error: { code: "not_found", message: "gone" } }, { status: 404 });
       }
       if (pathname === "/v1/agents") return Response.json({ items: [agent("default")] });
-      there.asked += 1;
+      there.requests += 1;
       return Response.json({ tokens: { total: 10 * there.tools, sources: [{ tools: there.tools }] } });
     };
     const client = new Throughline({ baseUrl: "http://here", fetch });
@@ -184,7 +184,7 @@ describe("tools and tokens beside the model", () => {
     expect(result.current?.tools).toBe(13);
     for (const ms of DISCOVERY_MS) await pass(ms);
     await pass(600_000);
-    expect(there.asked, "it ends").toBe(1 + DISCOVERY_MS.length);
+    expect(there.requests, "it ends").toBe(1 + DISCOVERY_MS.length);
     there.tools = 14;
     rerender({ turn: "turn_1" });
     await pass(0);

@@ -4,8 +4,14 @@ import { render, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { ApiError, Throughline } from "@throughline/client";
 import { describe, expect, test } from "vitest";
+import {
+  commandOf,
+  NOTHING,
+  nameOf,
+  type UpstreamAddress,
+  withV1Fallback,
+} from "../src/connect/custom-upstream.ts";
 import ModelsDialog from "../src/connect/dialog.tsx";
-import { asked, commandOf, NOTHING, nameOf, type Where } from "../src/connect/own.ts";
 import { agentName, rowsOf, stateOf } from "../src/connect/state.ts";
 import { answering } from "../src/preferences.ts";
 import { ClientProvider } from "../src/session/context.tsx";
@@ -58,7 +64,7 @@ const json = (body: unknown, status = 200): Response => Response.json(body, { st
 const refusal = (code: string, status: number, more: object = {}): Response =>
   json({ error: { code, type: "invalid_request_error", message: "No.", ...more } }, status);
 
-interface Sent extends Partial<Where> {
+interface Sent extends Partial<UpstreamAddress> {
   key?: string;
   model?: string;
   agent?: string;
@@ -133,7 +139,7 @@ describe("an address of one's own", () => {
 
   const listing = (answers: Readonly<Record<string, string>>) => {
     const tried: string[] = [];
-    const ask = async ({ base_url }: Where): Promise<string> => {
+    const ask = async ({ base_url }: UpstreamAddress): Promise<string> => {
       tried.push(base_url);
       const answer = answers[base_url] ?? "model_needed";
       if (answer === "listed") return answer;
@@ -154,7 +160,7 @@ describe("an address of one's own", () => {
     async (address, dialect, answers, all, end) => {
       const { tried, ask } = listing(answers);
       const own = { ...at(address), dialect };
-      const came = await asked(own, ask).catch((error: ApiError) => [own, error.code]);
+      const came = await withV1Fallback(own, ask).catch((error: ApiError) => [own, error.code]);
       expect(tried).toEqual(all);
       expect(came[1]).toBe(end);
     },
@@ -218,12 +224,12 @@ describe("an address of one's own", () => {
     ["bad_base_url", 400, /No\./, "Base URL"],
     ["upstream_unreachable", 502, /Can't connect/, "Base URL"],
     ["name_taken", 409, /No\./, "Name"],
-  ])("%s is told with what helps, at its field", async (code, status, told, field) => {
+  ])("%s is told with what helps, at its field", async (code, status, sent, field) => {
     const param = code === "name_taken" || status === 502 ? {} : { param: "base_url" };
     const { user } = open([], () => refusal(code, status, param));
     await user.click(await screen.findByRole("button", { name: /Custom endpoint/ }));
     await user.type(screen.getByLabelText("Base URL"), "http://gpu/v1{Enter}");
-    expect((await screen.findByRole("alert")).textContent).toMatch(told);
+    expect((await screen.findByRole("alert")).textContent).toMatch(sent);
     expect(screen.getByLabelText(field)).toBeInvalid();
     expect(screen.getByLabelText(field === "Name" ? "Base URL" : "Name")).toBeValid();
   });

@@ -64,12 +64,12 @@ test("conversations stand in days of the calendar, then in months, behind the pi
 
 /** A server with these responses, and the requests it got. */
 function client(answers: (operation: string, query: Record<string, unknown>) => unknown) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const call = async (operation: string, options?: { query?: Record<string, unknown> }) => {
-    asked.push(`${operation} ${JSON.stringify(options?.query ?? {})}`);
+    requests.push(`${operation} ${JSON.stringify(options?.query ?? {})}`);
     return answers(operation, options?.query ?? {});
   };
-  return { client: { call } as unknown as Throughline, asked };
+  return { client: { call } as unknown as Throughline, requests };
 }
 
 const LABELS = { folders: [], tags: [] };
@@ -92,12 +92,12 @@ test("a list that is looked at again keeps what was loaded, once each", async ()
 });
 
 test("a view asks for its folder or tag, whatever its name has in it", async () => {
-  const { client: server, asked } = client((operation) =>
+  const { client: server, requests } = client((operation) =>
     operation.endsWith("labels") ? LABELS : { items: [] },
   );
   const list = new ConversationList(server);
   for (const view of ["", "archived", "folder:a:b", "tag:#1"]) await list.choose(view);
-  const lists = asked.filter((one) => one.startsWith("GET /v1/conversations {"));
+  const lists = requests.filter((one) => one.startsWith("GET /v1/conversations {"));
   expect(lists.map((one) => JSON.parse(one.slice(22)))).toEqual([
     { limit: 100 },
     { limit: 100, archived: true },
@@ -147,10 +147,10 @@ test("a link is read from the address, and its client reads files through it alo
   ] as const) {
     expect(linkIn(path, hash), `${path}${hash}`).toBeUndefined();
   }
-  const asked: [string, string][] = [];
+  const requests: [string, string][] = [];
   const before = globalThis.fetch;
   globalThis.fetch = async (input, init) => {
-    asked.push([String(input), String(init?.body)]);
+    requests.push([String(input), String(init?.body)]);
     return new Response("bytes");
   };
   try {
@@ -159,5 +159,5 @@ test("a link is read from the address, and its client reads files through it alo
   } finally {
     globalThis.fetch = before;
   }
-  expect(asked).toEqual([["http://here/v1/shared/file", '{"id":"abc","secret":"s","file_id":"f"}']]);
+  expect(requests).toEqual([["http://here/v1/shared/file", '{"id":"abc","secret":"s","file_id":"f"}']]);
 });

@@ -32,13 +32,13 @@ describe("a file as text", () => {
   });
 
   test("is told apart from words", () => {
-    const said = [
+    const part = [
       { type: "text", text: "What is in it?" },
       { type: "text", text: labelled({ name: "a.csv", text: "1,2" }) },
       { type: "image", file_id: "file_1" },
     ];
-    expect(wordsIn(said)).toBe("What is in it?");
-    expect(filesIn(said)).toEqual(said.slice(1));
+    expect(wordsIn(part)).toBe("What is in it?");
+    expect(filesIn(part)).toEqual(part.slice(1));
     expect(fileIn('<file name="a">')).toBeUndefined();
     expect(fileIn('See <file name="a">\nb\n</file>')).toBeUndefined();
   });
@@ -76,22 +76,22 @@ test("a picture gets no side that models do not look at, and keeps its shape", (
 describe("in the composer", () => {
   /** A server with these responses by path. */
   const attachments = (answers: Record<string, unknown> = {}) => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const answer = async (input: RequestInfo | URL, init?: RequestInit) => {
       const url = new URL(input instanceof Request ? input.url : input);
       const method = input instanceof Request ? input.method : (init?.method ?? "GET");
       const name = `${method} ${url.pathname}${url.search}`;
-      asked.push(name);
+      requests.push(name);
       const body = answers[name];
       if (body instanceof Response) return body;
       return body === undefined ? new Response(null, { status: 204 }) : Response.json(body);
     };
     const client = new Throughline({ baseUrl: "http://server", fetch: answer as typeof fetch });
-    return { asked, attachments: new Attachments(client) };
+    return { requests, attachments: new Attachments(client) };
   };
   const refused = (of: Attachments): Refusal[] => of.get().refused.map(({ why }) => why);
   const texts = (of: Attachments) =>
-    of.get().list.map(({ said }) => (said?.type === "text" ? fileIn(said.text) : said));
+    of.get().list.map(({ part }) => (part?.type === "text" ? fileIn(part.text) : part));
 
   test("text goes along, and what is no text is refused with a reason", async () => {
     const { attachments: of } = attachments();
@@ -134,7 +134,7 @@ describe("in the composer", () => {
   });
 
   test("the text of a PDF comes a part at a time, and its file does not stay", async () => {
-    const { asked, attachments: of } = attachments({
+    const { requests, attachments: of } = attachments({
       "POST /v1/files?name=a.pdf": { id: "file_1" },
       "GET /v1/files/file_1/text?from_page=1": {
         pages: 3,
@@ -150,7 +150,7 @@ describe("in the composer", () => {
     });
     await of.add([new File(["%PDF-1.4"], "a.pdf")]);
     expect(texts(of)).toEqual([{ name: "a.pdf", text: "[page 1]\nOne\n\n[page 3]\nThree", pages: "1-3" }]);
-    expect(asked.at(-1)).toBe("DELETE /v1/files/file_1");
+    expect(requests.at(-1)).toBe("DELETE /v1/files/file_1");
   });
 
   test("of a PDF that is too long the pages go along that fit", async () => {
@@ -190,7 +190,7 @@ describe("in the composer", () => {
     const { attachments: of } = attachments({ "POST /v1/files?name=a.png": { id: "file_1" } });
     const added = of.add([new File(["x"], "a.png", { type: "image/png" })]);
     const [one] = of.get().list;
-    expect(one?.said).toBeUndefined();
+    expect(one?.part).toBeUndefined();
     of.remove(one?.key ?? 0);
     await added;
     expect(of.get()).toEqual({ list: [], refused: [] });

@@ -65,10 +65,10 @@ function checkPieces(pieces: readonly string[]): { drawn: number; pieces: number
 }
 
 function cut(text: string, cuts: readonly number[]): string[] {
-  const places = [...new Set([0, ...cuts.filter((at) => at < text.length), text.length])].sort(
+  const offsets = [...new Set([0, ...cuts.filter((at) => at < text.length), text.length])].sort(
     (a, b) => a - b,
   );
-  return places.slice(1).map((end, at) => text.slice(places[at], end));
+  return offsets.slice(1).map((end, at) => text.slice(offsets[at], end));
 }
 
 const WORDS = [

@@ -10,10 +10,10 @@ import { Calls } from "../src/history/model/calls.ts";
 import { fileName } from "../src/history/model/export.ts";
 import {
   addressOf,
+  type CallsLocation,
+  callsLocationOf,
   type Filter,
   isOfFailed,
-  type Place,
-  placeOf,
   queryOf,
   SPANS,
   withPart,
@@ -32,7 +32,7 @@ beforeEach(() => language.set("en"));
 describe("what is looked for", () => {
   test("any place survives its address", () => {
     const text = fc.string({ minLength: 1, unit: "grapheme" });
-    const place: fc.Arbitrary<Place> = fc.record(
+    const location: fc.Arbitrary<CallsLocation> = fc.record(
       {
         filter: fc.record(
           {
@@ -51,14 +51,14 @@ describe("what is looked for", () => {
       { requiredKeys: ["filter"] },
     );
     fc.assert(
-      fc.property(place, (place) => {
-        expect(placeOf(new URL(addressOf(place), "http://page").search)).toEqual(place);
+      fc.property(location, (location) => {
+        expect(callsLocationOf(new URL(addressOf(location), "http://page").search)).toEqual(location);
       }),
     );
   });
 
   test("what an address says that nobody knows is left out", () => {
-    expect(placeOf("?since=1999&color=red&tool=&q=tea")).toEqual({ filter: { q: "tea" } });
+    expect(callsLocationOf("?since=1999&color=red&tool=&q=tea")).toEqual({ filter: { q: "tea" } });
   });
 
   test.each([
@@ -117,12 +117,12 @@ function call(n: number): CallInfo {
 
 /** A server with two pages of calls, and the requests it got. */
 function server(answer?: (url: URL) => Promise<Response> | undefined) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const client = new Throughline({
     baseUrl: "http://server",
     fetch: async (input) => {
       const url = new URL(String(input));
-      asked.push(url.pathname.split("/").at(-1) + url.search);
+      requests.push(url.pathname.split("/").at(-1) + url.search);
       const own = answer?.(url);
       if (own !== undefined) return own;
       if (url.pathname.endsWith("/counts")) {
@@ -136,24 +136,24 @@ function server(answer?: (url: URL) => Promise<Response> | undefined) {
       return Response.json(isSecond ? { items: [call(1)] } : { items: [call(3), call(2)], next: "c" });
     },
   });
-  return { asked, calls: new Calls(client, () => NOW) };
+  return { requests, calls: new Calls(client, () => NOW) };
 }
 
 describe("the list", () => {
   test("goes on where the page before ended, once", async () => {
-    const { asked, calls } = server();
+    const { requests, calls } = server();
     await calls.show({ tool: "time.now" });
     await Promise.all([calls.more(), calls.more()]);
     await calls.more();
     expect(calls.get().rows.map((row) => row.tool_id)).toEqual(["turn_1.3", "turn_1.2", "turn_1.1"]);
-    expect(asked.filter((one) => one.startsWith("calls?"))).toEqual([
+    expect(requests.filter((one) => one.startsWith("calls?"))).toEqual([
       "calls?tool=time.now&limit=100",
       "calls?tool=time.now&limit=100&cursor=c",
     ]);
   });
 
   test("goes on by itself while a search has found nothing, and counts no more than was counted", async () => {
-    const { asked, calls } = server(async (url) => {
+    const { requests, calls } = server(async (url) => {
       if (url.pathname.endsWith("/counts"))
         return Response.json({ total: 1, by_status: [], by_tool: [], partial: true });
       const isLast = url.searchParams.get("cursor") === "b";
@@ -163,13 +163,13 @@ describe("the list", () => {
     await calls.show({ q: "tea" });
     expect(calls.get().rows.map((row) => row.tool_id)).toEqual(["turn_1.1"]);
     expect(calls.get().total).toBeUndefined();
-    expect(asked.filter((one) => one.startsWith("calls?"))).toHaveLength(3);
+    expect(requests.filter((one) => one.startsWith("calls?"))).toHaveLength(3);
   });
 
   test("counts what other states and tools would show", async () => {
-    const { asked, calls } = server();
+    const { requests, calls } = server();
     await calls.show({ status: "error", tool: "time.now" });
-    expect(asked.filter((one) => one.startsWith("counts"))).toEqual([
+    expect(requests.filter((one) => one.startsWith("counts"))).toEqual([
       "counts?tool=time.now",
       "counts?status=error",
     ]);
@@ -177,9 +177,9 @@ describe("the list", () => {
   });
 
   test("counts what several states show together", async () => {
-    const { asked, calls } = server();
+    const { requests, calls } = server();
     await calls.show({ status: "error,timed_out,success" });
-    expect(asked).toContain("calls?status=error%2Ctimed_out%2Csuccess&limit=100");
+    expect(requests).toContain("calls?status=error%2Ctimed_out%2Csuccess&limit=100");
     expect(calls.get()).toMatchObject({ total: 4, ofAnyStatus: 4 });
   });
 
@@ -200,7 +200,7 @@ describe("the list", () => {
   });
 
   test("a page that is refused leaves what is there, and is not asked for again by itself", async () => {
-    const { asked, calls } = server((url) =>
+    const { requests, calls } = server((url) =>
       url.searchParams.has("cursor") ? Promise.resolve(new Response("{}", { status: 500 })) : undefined,
     );
     await calls.show({});
@@ -208,7 +208,7 @@ describe("the list", () => {
     await calls.more();
     expect(calls.get().rows).toHaveLength(2);
     expect(calls.get().failure).toBeInstanceOf(Error);
-    expect(asked.filter((one) => one.includes("cursor"))).toHaveLength(1);
+    expect(requests.filter((one) => one.includes("cursor"))).toHaveLength(1);
   });
 });
 
@@ -317,8 +317,8 @@ test.each([
   ["zh-CN", NOW, "14:02:11"],
   ["en", NOW - 24 * HOUR_MS, "Nov 21, 14:02"],
   ["zh-CN", NOW - 24 * HOUR_MS, "11月21日 14:02"],
-])("in %s a call of %i began at %s", (language, at, said) => {
-  expect(moment(at, NOW, language)).toBe(said);
+])("in %s a call of %i began at %s", (language, at, text) => {
+  expect(moment(at, NOW, language)).toBe(text);
 });
 
 test.each([
@@ -330,13 +330,13 @@ test.each([
   ["not_started", "unknown_tool", "Unknown tool", "未知工具"],
   ["not_started", "stopped", "Not started", "未开始"],
   ["of_a_later_release", null, "Unknown", "未知"],
-])("a call that is %s with %s is said to be %s, %s", (status, error, ...said) => {
+])("a call that is %s with %s is said to be %s, %s", (status, error, ...text) => {
   const spoken = [en, zh].map((words) => {
     language.set(words === zh ? "zh-CN" : "en");
     const { result } = renderHook(useHistoryWords);
     return stateWord(stateOf(status, words, error), words, result.current);
   });
-  expect(spoken).toEqual(said);
+  expect(spoken).toEqual(text);
 });
 
 test("an exported file says when it was made", () => {

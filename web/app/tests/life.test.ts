@@ -1,6 +1,6 @@
 import { emptyMessage, TurnStore } from "@throughline/client";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { directionOf, live, moodOf, motionAt, type Talk } from "../src/avatar/life.ts";
+import { directionOf, live, moodOf, motionAt, type WatchedConversation } from "../src/avatar/life.ts";
 
 const done: string[] = [];
 const stage = {
@@ -22,11 +22,11 @@ function rect(left: number, top: number, width = 100, height = 100): DOMRect {
 }
 
 /** A card with this status and position. */
-function card(status: string, place: DOMRect): void {
+function card(status: string, box: DOMRect): void {
   const element = document.createElement("div");
   element.className = "card";
   element.dataset.status = status;
-  element.getBoundingClientRect = () => place;
+  element.getBoundingClientRect = () => box;
   document.body.replaceChildren(element);
 }
 
@@ -36,14 +36,14 @@ function talking(status?: "running" | "awaiting_approval") {
     blocks: status === undefined ? [] : [{ kind: "tool_call", tool_id: "c", tool_name: "t", status }],
   });
   const listeners = new Set<() => void>();
-  const state = { running: { key: "1", turnId: "turn_1", store, said: undefined } as unknown };
+  const state = { running: { key: "1", turnId: "turn_1", store, draft: undefined } as unknown };
   const talk = {
     get: () => ({ ...state, phase: "ready", connection: undefined, isStopping: false }),
     subscribe: (listener: () => void) => {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },
-  } as unknown as Talk;
+  } as unknown as WatchedConversation;
   const face = document.createElement("div");
   face.getBoundingClientRect = () => rect(900, 200);
   const stop = live(stage, talk, () => face);

@@ -11,8 +11,8 @@ import { Avatar } from "../src/avatar/model.ts";
 import { Markdown } from "../src/chat/blocks/markdown/markdown.tsx";
 import { Card } from "../src/chat/card/card.tsx";
 import { ChatProvider, EntryProvider } from "../src/chat/context.tsx";
-import { Attention } from "../src/chat/model/attention.ts";
 import { ConversationStore } from "../src/chat/model/conversation.ts";
+import { OpenApprovals } from "../src/chat/model/open-approvals.ts";
 import { language } from "../src/preferences.ts";
 import { ClientProvider } from "../src/session/context.tsx";
 
@@ -63,13 +63,15 @@ function checkInert(page: HTMLElement): void {
 
 const client = new Throughline({ baseUrl: "http://server", fetch: async () => Response.json({}) });
 const conversation = new ConversationStore(client);
-const attention = new Attention();
+const openApprovals = new OpenApprovals();
 
 function page(shown: ReactElement): HTMLElement {
   return render(
     <ClientProvider value={client}>
-      <ChatProvider value={{ conversation, attention, avatar: new Avatar(client), hold: () => undefined }}>
-        <EntryProvider value={{ key: "1", turnId: "turn_1", store: new TurnStore(), said: undefined }}>
+      <ChatProvider
+        value={{ conversation, openApprovals, avatar: new Avatar(client), hold: () => undefined }}
+      >
+        <EntryProvider value={{ key: "1", turnId: "turn_1", store: new TurnStore(), draft: undefined }}>
           {shown}
         </EntryProvider>
       </ChatProvider>

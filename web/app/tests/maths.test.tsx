@@ -27,9 +27,9 @@ test.each([
 
 test("a formula that is none shows its source, and why in its title", async () => {
   const page = await drawn("so $\\unknown{x}$ it is");
-  const wrong = page.querySelector(".maths-wrong");
-  expect(wrong?.textContent).toBe("$\\unknown{x}$");
-  expect(wrong?.getAttribute("title")).toContain("\\unknown");
+  const invalid = page.querySelector(".maths-wrong");
+  expect(invalid?.textContent).toBe("$\\unknown{x}$");
+  expect(invalid?.getAttribute("title")).toContain("\\unknown");
 });
 
 const ATTACKS = [

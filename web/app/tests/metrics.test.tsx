@@ -5,9 +5,9 @@ import { type MetricsInfo, type ThresholdInfo, Throughline } from "@throughline/
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { Lines } from "../src/charts/lines.tsx";
-import { lookOf } from "../src/chat/card/look.ts";
+import { toneOf } from "../src/chat/card/look.ts";
 import { Frames } from "../src/chat/model/frames.ts";
-import { FAILED, isOfFailed, placeOf } from "../src/history/model/filter.ts";
+import { callsLocationOf, FAILED, isOfFailed } from "../src/history/model/filter.ts";
 import { stateOf } from "../src/history/model/row.ts";
 import { en } from "../src/i18n/en.ts";
 import {
@@ -135,12 +135,12 @@ const THRESHOLDS: ThresholdInfo[] = [
 
 /** `times`: start times of turns, newest first. */
 function server(answer: () => Response, times: readonly number[] = [], isAdmin = true) {
-  const asked: { url: URL; body: unknown }[] = [];
+  const requests: { url: URL; body: unknown }[] = [];
   const client = new Throughline({
     baseUrl: "http://server",
     fetch: async (input, init) => {
       const url = new URL(String(input));
-      asked.push({ url, body: init?.body && JSON.parse(String(init.body)) });
+      requests.push({ url, body: init?.body && JSON.parse(String(init.body)) });
       if (url.pathname === "/v1/history/turns") {
         const found = times.find((at) => at < Number(url.searchParams.get("until")));
         return Response.json({ items: found === undefined ? [] : [{ started_at: found }] });
@@ -149,7 +149,7 @@ function server(answer: () => Response, times: readonly number[] = [], isAdmin =
       return isAdmin ? Response.json({ items: THRESHOLDS }) : new Response("{}", { status: 403 });
     },
   });
-  return { asked, client };
+  return { requests, client };
 }
 
 describe("a time", () => {
@@ -163,13 +163,13 @@ describe("a time", () => {
   });
 
   test("ends behind now, and its parts begin at the same times whenever one looks", async () => {
-    const { asked, client } = server(() => Response.json(METRICS));
+    const { requests, client } = server(() => Response.json(METRICS));
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...RANGES), fc.nat(1e13), async (range, now) => {
-        asked.length = 0;
+        requests.length = 0;
         await ask(client, range, now, new AbortController().signal);
         const [from, until, buckets] = ["from", "until", "buckets"].map((name) =>
-          Number(asked[0]?.url.searchParams.get(name)),
+          Number(requests[0]?.url.searchParams.get(name)),
         );
         expect(until).toBeGreaterThan(now);
         expect((until ?? 0) - range.partMs).toBeLessThanOrEqual(now);
@@ -193,7 +193,7 @@ describe("a time", () => {
   });
 
   test("failures are those of every state that is one", () => {
-    const { filter } = placeOf(new URL(failedOf(DAY), "http://page").search);
+    const { filter } = callsLocationOf(new URL(failedOf(DAY), "http://page").search);
     expect(filter).toEqual({ status: "error,timed_out,unknown", since: "day" });
     expect(isOfFailed(filter)).toBe(true);
   });
@@ -204,7 +204,7 @@ describe("a time", () => {
     const namesIn = (text: string): string[] => [...text.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
     const [ended, good] = [finished, failed].map(({ description }) => namesIn(description));
     expect(FAILED).toEqual(ended?.filter((name) => !good?.includes(name)));
-    const bad = Object.keys(en.callStatus).filter((name) => lookOf(stateOf(name, en).status) === "bad");
+    const bad = Object.keys(en.callStatus).filter((name) => toneOf(stateOf(name, en).status) === "bad");
     expect(FAILED).toEqual(bad);
   });
 
@@ -327,7 +327,7 @@ describe("a chart", () => {
           [0, undefined, 10],
           [undefined, 5, undefined],
         ]}
-        said={String}
+        format={String}
         from="12:00"
         until="now"
       />,
@@ -339,7 +339,7 @@ describe("a chart", () => {
   });
 
   test("nothing is drawn of nothing", () => {
-    const { container } = render(<Lines label="x" series={[[]]} said={String} from="" until="" />);
+    const { container } = render(<Lines label="x" series={[[]]} format={String} from="" until="" />);
     expect(container.querySelector("path")).toHaveAttribute("d", "");
   });
 });
@@ -363,18 +363,18 @@ describe("frames", () => {
   };
 
   test("that come late while an answer streams are counted, and the server is told at its end", () => {
-    const { asked, client } = server(() => new Response(null, { status: 204 }));
+    const { requests, client } = server(() => new Response(null, { status: 204 }));
     const watched = new Frames(client);
     watched.onText();
     for (const ms of [16, 16, 40, 16]) after(ms);
     watched.onText();
     expect(frames).toHaveLength(1);
     after(100);
-    expect(asked).toEqual([]);
+    expect(requests).toEqual([]);
     watched.report();
-    expect(asked.map(({ body }) => body)).toEqual([{ jank_frames: 2, window_ms: 188 }]);
+    expect(requests.map(({ body }) => body)).toEqual([{ jank_frames: 2, window_ms: 188 }]);
     watched.report();
-    expect(asked).toHaveLength(1);
+    expect(requests).toHaveLength(1);
     watched.onText();
     after(30);
     watched.report();
@@ -397,12 +397,12 @@ describe("frames", () => {
   });
 
   test("of a long answer are told on the way", () => {
-    const { asked, client } = server(() => new Response(null, { status: 204 }));
+    const { requests, client } = server(() => new Response(null, { status: 204 }));
     const watched = new Frames(client);
     for (let at = 0; at < 3_800; at += 1) {
       watched.onText();
       after(16);
     }
-    expect(asked.map(({ body }) => body)).toEqual([{ jank_frames: 0, window_ms: 60_016 }]);
+    expect(requests.map(({ body }) => body)).toEqual([{ jank_frames: 0, window_ms: 60_016 }]);
   });
 });

@@ -2,7 +2,7 @@ import { type Block, type BlockPosition, emptyMessage } from "@throughline/clien
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { duration } from "../src/chat/clock.ts";
 import { Announcements } from "../src/chat/model/announcements.ts";
-import { deedsOf, rowsOf } from "../src/chat/model/groups.ts";
+import { rowsOf, summaryOf } from "../src/chat/model/groups.ts";
 import { type Seen, statusOf } from "../src/chat/model/status.ts";
 import { grouped } from "../src/i18n/en.ts";
 import { wordsOf } from "../src/i18n/words.ts";
@@ -36,18 +36,18 @@ describe("groups", () => {
   });
 
   test("a line says what its calls did, each tool by what people call it", () => {
-    const block = (title: string, asked: object): Block => ({
+    const block = (title: string, args: object): Block => ({
       kind: "tool_call",
       tool_name: "t.x",
       title,
-      arguments: asked,
+      arguments: args,
     });
     const calls = [
       block("Weather", { city: "Paris" }),
       block("", {}),
       block("Weather", { city: "Oslo", days: 2 }),
     ];
-    expect(deedsOf(calls)).toBe("Weather: Paris · Oslo; t.x");
+    expect(summaryOf(calls)).toBe("Weather: Paris · Oslo; t.x");
   });
 
   test("nothing folds that may not fold yet", () => {
@@ -96,29 +96,29 @@ describe("announcements", () => {
   const words = wordsOf("en");
 
   test("are whole sentences, gathered, and never more than one in 1.5 s", () => {
-    const said: string[] = [];
+    const announced: string[] = [];
     const announcements = new Announcements(() => words);
     announcements.listen(
-      (text) => said.push(text),
+      (text) => announced.push(text),
       () => "sentences",
     );
     for (const delta of ["One ", "sentence. And", " another", "! 还有", "一句。", "no end"])
       announcements.onText(delta);
-    expect(said).toEqual(["One sentence."]);
+    expect(announced).toEqual(["One sentence."]);
     vi.advanceTimersByTime(1_499);
-    expect(said).toHaveLength(1);
+    expect(announced).toHaveLength(1);
     vi.advanceTimersByTime(1);
-    expect(said.at(-1)).toBe("And another! 还有一句。");
+    expect(announced.at(-1)).toBe("And another! 还有一句。");
     announcements.end();
     vi.advanceTimersByTime(1_500);
-    expect(said.at(-1)).toBe("no end Answer complete.");
+    expect(announced.at(-1)).toBe("no end Answer complete.");
   });
 
   test("of whoever wants none are only the questions", () => {
-    const said: string[] = [];
+    const announced: string[] = [];
     const announcements = new Announcements(() => words);
     announcements.listen(
-      (text) => said.push(text),
+      (text) => announced.push(text),
       () => "off",
     );
     announcements.onText("A sentence. ");
@@ -126,7 +126,7 @@ describe("announcements", () => {
     announcements.onToolCall({ kind: "tool_call", tool_name: "a.b", status: "awaiting_approval" });
     announcements.end();
     vi.advanceTimersByTime(5_000);
-    expect(said).toEqual([words.toolAsks("a.b")]);
+    expect(announced).toEqual([words.toolAsks("a.b")]);
   });
 });
 

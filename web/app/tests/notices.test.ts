@@ -84,7 +84,7 @@ describe("notices", () => {
     ["cancelled", undefined],
   ] as const)("of a turn that ended with %s say %o", (status, expected) => {
     const { notices, shown } = watched();
-    notices.ended(TURN, message(status));
+    notices.end(TURN, message(status));
     expect(shown.map(({ title, body, url }) => [title, body, url])).toEqual(
       expected === undefined ? [] : [[expected, "Tea\nIt is in.", "/c/conv_1"]],
     );
@@ -94,16 +94,16 @@ describe("notices", () => {
     const { notices, shown, page } = watched();
     page.isHidden = false;
     notices.of(TURN).onToolCall?.(asking(), 0);
-    notices.ended(TURN, message("completed"));
+    notices.end(TURN, message("completed"));
     expect([shown, page.unseen]).toEqual([[], 0]);
     const unwanted = watched({ isWanted: false });
-    unwanted.notices.ended(TURN, message("completed"));
+    unwanted.notices.end(TURN, message("completed"));
     expect([unwanted.shown, unwanted.page.unseen], "the tab says it all the same").toEqual([[], 1]);
   });
 
   test("are gone once somebody looks", () => {
     const { notices, closed, page } = watched();
-    notices.ended(TURN, message("completed"));
+    notices.end(TURN, message("completed"));
     notices.of(TURN).onToolCall?.(asking(), 0);
     expect(page.unseen).toBe(2);
     notices.seen();
@@ -124,7 +124,7 @@ describe("a turn of a conversation that was left", () => {
       return { items: [{ tool_id: "call_1", tool_name: "demo_calendar", source: "mcp:home" }] };
     };
     const { notices, shown } = watched({ answer });
-    notices.left(TURN);
+    notices.leave(TURN);
     await vi.advanceTimersByTimeAsync(25_000);
     expect(shown.map(({ body, denial }) => [body, denial])).toEqual([
       ["Tea\ndemo_calendar (from mcp:home)", undefined],
@@ -142,7 +142,7 @@ test("nothing is asked for whoever has signed out", async () => {
   vi.useFakeTimers();
   const answer = vi.fn(() => ({ items: [{ turn_id: "turn_1" }] }));
   const { notices, page } = watched({ answer });
-  notices.left(TURN);
+  notices.leave(TURN);
   page.isSignedIn = false;
   await vi.advanceTimersByTimeAsync(60_000);
   expect([answer.mock.calls.length, vi.getTimerCount()]).toEqual([0, 0]);

@@ -47,21 +47,21 @@ test("prompts are found by their name, then by their text; spaces of a name are 
 
 describe("the library", () => {
   const library = (answers: Record<string, unknown>) => {
-    const asked: string[] = [];
+    const requests: string[] = [];
     const answer = async (input: RequestInfo | URL, init?: RequestInit) => {
       const request = new Request(input, init);
       const name = `${request.method} ${new URL(request.url).pathname}`;
-      asked.push(`${name} ${await request.text()}`.trim());
+      requests.push(`${name} ${await request.text()}`.trim());
       const body = answers[name];
       if (body instanceof Response) return body;
       return body === undefined ? new Response(null, { status: 204 }) : Response.json(body);
     };
     const client = new Throughline({ baseUrl: "http://server", fetch: answer as typeof fetch });
-    return { asked, library: new PromptLibrary(client) };
+    return { requests, library: new PromptLibrary(client) };
   };
 
   test("saves a new one only where there is none, and a changed one only over what was seen", async () => {
-    const { asked, library: of } = library({
+    const { requests, library: of } = library({
       "GET /v1/saved-prompts": { items: [prompt("b", "B", 3)] },
       "PUT /v1/saved-prompts/a": prompt("a", "A"),
       "PUT /v1/saved-prompts/b": prompt("b", "BB", 4),
@@ -69,7 +69,7 @@ describe("the library", () => {
     await Promise.all([of.load(), of.load()]);
     await of.save("a", "A");
     await of.save("b", "BB", prompt("b", "B", 3));
-    expect(asked).toEqual([
+    expect(requests).toEqual([
       "GET /v1/saved-prompts",
       'PUT /v1/saved-prompts/a {"text":"A","version":0}',
       'PUT /v1/saved-prompts/b {"text":"BB","version":3}',
@@ -78,13 +78,13 @@ describe("the library", () => {
   });
 
   test("renames one without losing it, and deletes", async () => {
-    const { asked, library: of } = library({
+    const { requests, library: of } = library({
       "GET /v1/saved-prompts": { items: [prompt("old", "text")] },
       "PUT /v1/saved-prompts/new": prompt("new", "text"),
     });
     await of.load();
     await of.save("new", "text", prompt("old", "text"));
-    expect(asked.slice(1)).toEqual([
+    expect(requests.slice(1)).toEqual([
       'PUT /v1/saved-prompts/new {"text":"text","version":0}',
       "DELETE /v1/saved-prompts/old",
     ]);

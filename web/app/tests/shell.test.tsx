@@ -15,7 +15,7 @@ import {
 } from "../src/preferences.ts";
 import { SignedIn } from "../src/session/context.tsx";
 import { Session } from "../src/session/session.ts";
-import { Boundary } from "../src/shell/boundary.tsx";
+import { ErrorBoundary } from "../src/shell/error-boundary.tsx";
 import { Shell } from "../src/shell/shell.tsx";
 
 beforeEach(() => {
@@ -96,15 +96,15 @@ describe("a view that cannot be drawn", () => {
     const console_ = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const reload = vi.fn();
     vi.stubGlobal("location", { ...location, reload });
-    const Wrong = (): never => {
+    const Broken = (): never => {
       throw new TypeError("it has no length");
     };
     render(
       <>
         <p>beside it</p>
-        <Boundary>
-          <Wrong />
-        </Boundary>
+        <ErrorBoundary>
+          <Broken />
+        </ErrorBoundary>
       </>,
     );
     expect(await screen.findByRole("alert")).toHaveTextContent("it has no length");

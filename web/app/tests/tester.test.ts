@@ -2,11 +2,11 @@ import type { ParsedReply, ParsedRequest } from "@throughline/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { testerAddress } from "../src/tester/address.ts";
-import { askedBy } from "../src/tester/model/asked-by.ts";
 import { argumentsOf, type Draft, objectDraft } from "../src/tester/model/draft.ts";
 import { exampleReply } from "../src/tester/model/example.ts";
 import { formOf } from "../src/tester/model/fields.ts";
-import { afterPiece, passagesOf, placesIn } from "../src/tester/model/passages.ts";
+import { testerLocationOf } from "../src/tester/model/location.ts";
+import { afterPiece, offsetsIn, passagesOf } from "../src/tester/model/passages.ts";
 import { asReply } from "../src/tester/outlook.ts";
 
 /** Kinds of the fields of a form, with `!` for required ones. */
@@ -74,7 +74,7 @@ describe("a schema becomes a form", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (schema) => {
         const form = formOf({ type: "object", properties: { one: schema } });
-        expect(argumentsOf(form, objectDraft(form, {})).flaws.size).toBe(0);
+        expect(argumentsOf(form, objectDraft(form, {})).errors.size).toBe(0);
       }),
     );
   });
@@ -84,7 +84,7 @@ describe("a schema becomes a form", () => {
 function typed(fields: Record<string, Draft>) {
   const form = formOf(TRIP);
   const empty = objectDraft(form, {});
-  const { value, flaws } = argumentsOf(form, { ...empty, fields: { ...empty.fields, ...fields } });
+  const { value, errors: flaws } = argumentsOf(form, { ...empty, fields: { ...empty.fields, ...fields } });
   return { value, flaws: Object.fromEntries(flaws) };
 }
 
@@ -108,8 +108,8 @@ describe("a form makes arguments", () => {
     ["1.5", "not_whole"],
     [" ", "not_a_number"],
     ["1e999", "not_a_number"],
-  ])("%j is no whole number", (said, flaw) => {
-    expect(typed({ city: text("x"), nights: text(said) }).flaws).toEqual({ "/nights": flaw });
+  ])("%j is no whole number", (input, error) => {
+    expect(typed({ city: text("x"), nights: text(input) }).flaws).toEqual({ "/nights": error });
   });
 
   test("a flaw within a list is told at its place", () => {
@@ -139,7 +139,7 @@ describe("a form makes arguments", () => {
       fc.property(anything, (given) => {
         const value = JSON.parse(JSON.stringify({ city: "x", nights: 1, ...given }));
         const made = argumentsOf(form, objectDraft(form, value));
-        expect([...made.flaws.values()].filter((flaw) => flaw !== "missing")).toEqual([]);
+        expect([...made.errors.values()].filter((error) => error !== "missing")).toEqual([]);
         expect(made.value).toEqual(value);
       }),
     );
@@ -162,9 +162,9 @@ const request = (start: number, end: number, more: Partial<ParsedRequest> = {}):
 describe("places in a text", () => {
   test("bytes become places for any text", () => {
     fc.assert(
-      fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (before, behind) => {
+      fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (before, after) => {
         const bytes = new TextEncoder().encode(before).length;
-        expect(placesIn(before + behind)(bytes)).toBe(before.length);
+        expect(offsetsIn(before + after)(bytes)).toBe(before.length);
       }),
     );
   });
@@ -180,7 +180,7 @@ describe("places in a text", () => {
     };
     expect(passagesOf(`${before}${call} 稍等`, parsed, true)).toEqual([
       { kind: "text", text: before },
-      { kind: "call", text: call, number: 1, fate: "runs" },
+      { kind: "call", text: call, number: 1, outlook: "runs" },
       { kind: "text", text: " 稍等" },
     ]);
   });
@@ -210,7 +210,7 @@ describe("places in a text", () => {
     const open: unknown = { ...request(0, 50, { outlook: "not_started" }), arguments: null };
     const parsed: ParsedReply = JSON.parse(JSON.stringify({ requests: [open], warnings: [half], text: "" }));
     const seen = (isWhole: boolean) =>
-      passagesOf(text, parsed, isWhole).map((one) => ("fate" in one ? one.fate : one.kind));
+      passagesOf(text, parsed, isWhole).map((one) => ("outlook" in one ? one.outlook : one.kind));
     expect(seen(false)).toEqual(["arriving", "text"]);
     expect(seen(true)).toEqual(["not_started", "text", "warning"]);
   });
@@ -228,7 +228,7 @@ describe("the address", () => {
         const args = JSON.parse(JSON.stringify(given));
         const { hash, pathname } = new URL(testerAddress(tool, args), "http://127.0.0.1");
         expect(pathname).toBe("/tester");
-        expect(askedBy(hash)).toEqual({ tool, arguments: args });
+        expect(testerLocationOf(hash)).toEqual({ tool, arguments: args });
       }),
     );
   });
@@ -236,7 +236,7 @@ describe("the address", () => {
   test.each(["", "#arguments=", "#arguments=[1]", "#arguments={", "#tool"])(
     "%j asks for no arguments",
     (hash) => {
-      expect(askedBy(hash).arguments ?? {}).toEqual({});
+      expect(testerLocationOf(hash).arguments ?? {}).toEqual({});
     },
   );
 });

@@ -6,13 +6,13 @@ import { describe, expect, test } from "vitest";
 import { SPANS } from "../src/history/model/filter.ts";
 import { lengthOf, storyOf } from "../src/history/model/story.ts";
 import {
-  type TurnPlace,
+  type TurnsLocation,
   turnAddressOf,
-  turnPlaceOf,
+  turnsLocationOf,
   turnsQueryOf,
   withTurnPart,
 } from "../src/history/model/turn-filter.ts";
-import { itemsOf, Turns, turnLook } from "../src/history/model/turns.ts";
+import { itemsOf, Turns, turnTone } from "../src/history/model/turns.ts";
 import { tokensText } from "../src/history/texts.ts";
 import { turnStatusWord } from "../src/history/words.ts";
 
@@ -33,19 +33,19 @@ describe("what is looked for", () => {
       },
       { requiredKeys: [] },
     );
-    const place: fc.Arbitrary<TurnPlace> = fc.record(
+    const location: fc.Arbitrary<TurnsLocation> = fc.record(
       { filter, turn: text, compare: fc.tuple(id, id) },
       { requiredKeys: ["filter"] },
     );
     fc.assert(
-      fc.property(place, (place) => {
-        expect(turnPlaceOf(new URL(turnAddressOf(place), "http://page").search)).toEqual(place);
+      fc.property(location, (location) => {
+        expect(turnsLocationOf(new URL(turnAddressOf(location), "http://page").search)).toEqual(location);
       }),
     );
   });
 
   test("what an address says that nobody knows is left out, and one turn is not compared", () => {
-    expect(turnPlaceOf("?since=1999&tool=x&compare=turn_1&q=tea")).toEqual({ filter: { q: "tea" } });
+    expect(turnsLocationOf("?since=1999&tool=x&compare=turn_1&q=tea")).toEqual({ filter: { q: "tea" } });
   });
 
   test("is asked of the server as it takes it", () => {
@@ -86,12 +86,12 @@ test("each day stands before its turns, once", () => {
 });
 
 test("pages that ended before anything was found are passed over, and what has a text is not counted", async () => {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const client = new Throughline({
     baseUrl: "http://server",
     fetch: async (input) => {
       const url = new URL(String(input));
-      asked.push(url.pathname.split("/").at(-1) + url.search);
+      requests.push(url.pathname.split("/").at(-1) + url.search);
       const counts = { total: 9, by_status: [{ name: "completed", count: 9 }], by_model: [], by_agent: [] };
       if (url.pathname.endsWith("/turn-counts")) return Response.json(counts);
       const cursor = url.searchParams.get("cursor");
@@ -106,7 +106,7 @@ test("pages that ended before anything was found are passed over, and what has a
   expect(turns.get()).toMatchObject({ rows: [turn(NOW)], next: "c", total: undefined, failure: undefined });
   await turns.more();
   expect(turns.get()).toMatchObject({ rows: [turn(NOW), turn(NOW - 1)], next: undefined });
-  const pages = asked.filter((path) => path.startsWith("turns?"));
+  const pages = requests.filter((path) => path.startsWith("turns?"));
   expect(pages.map((path) => new URLSearchParams(path.slice(6)).get("cursor"))).toEqual([
     null,
     "a",
@@ -115,18 +115,18 @@ test("pages that ended before anything was found are passed over, and what has a
     "d",
   ]);
   expect(pages.every((path) => path.includes("q=tea"))).toBe(true);
-  expect(asked.filter((path) => path.startsWith("turn-counts"))).toEqual(["turn-counts", "turn-counts"]);
+  expect(requests.filter((path) => path.startsWith("turn-counts"))).toEqual(["turn-counts", "turn-counts"]);
 });
 
 test("of turns that run, those that wait for somebody are known; while none runs, nobody asks", async () => {
   let status = "running";
-  const asked: string[] = [];
+  const requests: string[] = [];
   const client = new Throughline({
     baseUrl: "http://server",
     fetch: async (input) => {
       const url = new URL(String(input));
       if (url.pathname.endsWith("/calls")) {
-        asked.push(url.search);
+        requests.push(url.search);
         return Response.json({ items: [{ turn_id: "turn_1" }, { turn_id: "turn_2" }] });
       }
       const counts = { total: 1, by_status: [], by_model: [], by_agent: [] };
@@ -138,16 +138,16 @@ test("of turns that run, those that wait for somebody are known; while none runs
   const turns = new Turns(client, () => NOW);
   await turns.show({});
   expect([...turns.get().asking]).toEqual(["turn_1", "turn_2"]);
-  expect(asked).toEqual(["?status=awaiting_approval&limit=200"]);
+  expect(requests).toEqual(["?status=awaiting_approval&limit=200"]);
   status = "completed";
   await turns.refresh();
   expect(turns.get().asking.size).toBe(0);
-  expect(asked).toHaveLength(1);
-  expect(turnLook("asks")).toBe("waiting");
+  expect(requests).toHaveLength(1);
+  expect(turnTone("asks")).toBe("waiting");
 });
 
 test("a status of a later release has its own name and no color", () => {
-  expect(turnLook("dreaming")).toBe("none");
+  expect(turnTone("dreaming")).toBe("none");
   expect(turnStatusWord("dreaming", { turnStatus: {} } as never)).toBe("dreaming");
   expect([tokensText(1_240, 80), tokensText(null, 80), tokensText(undefined, undefined)]).toEqual([
     "1,240 → 80",
@@ -208,8 +208,8 @@ describe("what happened in a turn and when", () => {
         { kind: "model", from: 900, to: 950 },
       ],
     ]);
-    const [look, note] = steps[0]?.calls ?? [];
-    expect(look?.stretches).toEqual([{ kind: "reading", from: 170, to: 400 }]);
+    const [first, note] = steps[0]?.calls ?? [];
+    expect(first?.stretches).toEqual([{ kind: "reading", from: 170, to: 400 }]);
     expect(note?.stretches).toEqual([
       { kind: "approval", from: 210, to: 710 },
       { kind: "writing", from: 720, to: 800 },

@@ -41,10 +41,10 @@ test("what letters need stays in running text, and is shown in data", () => {
 });
 
 test("a component is given its text as it is", () => {
-  const Said = memo(function Said({ children }: { children: string }) {
+  const Message = memo(function Message({ children }: { children: string }) {
     return <i data-length={children.length}>{children}</i>;
   });
-  const { container } = render(<Said>{TURNED}</Said>);
+  const { container } = render(<Message>{TURNED}</Message>);
   expect(container.querySelector("i")?.dataset.length).toBe("11");
   expect(container.textContent).toBe("\\u202e2026-11-24");
 });

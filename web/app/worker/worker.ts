@@ -115,7 +115,7 @@ async function open(url: string): Promise<void> {
 /** Forwards a denial to a page, which has the key. Without one, the approval is shown. */
 async function deny(url: string, denial: unknown): Promise<void> {
   const page = await pageFor(url);
-  const isDone = page !== undefined && (await asked(page, { kind: "deny", denial }));
+  const isDone = page !== undefined && (await ask(page, { kind: "deny", denial }));
   if (!isDone) await open(url);
 }
 
@@ -126,7 +126,7 @@ async function pageFor(url: string): Promise<WindowClient | undefined> {
   return pages.find((client) => new URL(client.url).pathname === pathname) ?? pages[0];
 }
 
-function asked(page: WindowClient, message: object): Promise<boolean> {
+function ask(page: WindowClient, message: object): Promise<boolean> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();
     const timer = setTimeout(() => resolve(false), ANSWER_MS_MAX);

@@ -48,8 +48,8 @@ export class Names {
     return new Names(Object.keys(motions));
   }
 
-  find(asked: string): string | undefined {
-    return this.#meant.get(plain(asked));
+  find(requested: string): string | undefined {
+    return this.#meant.get(plain(requested));
   }
 }
 

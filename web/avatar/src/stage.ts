@@ -37,7 +37,7 @@ export class AvatarStage {
   readonly #neutral: string | undefined;
   #mood: Mood = "rest";
   /** The current expression was requested. */
-  #isAsked = false;
+  #isRequested = false;
   #state: StageState;
   #isSeen = true;
   #isTurnRunning = false;
@@ -68,9 +68,9 @@ export class AvatarStage {
   }
 
   /** Requests an expression, which replaces the current one. */
-  expression(asked: string): CueResult {
-    const shown = this.#show(asked);
-    if (shown.kind === "ok") this.#isAsked = true;
+  expression(requested: string): CueResult {
+    const shown = this.#show(requested);
+    if (shown.kind === "ok") this.#isRequested = true;
     return shown;
   }
 
@@ -78,7 +78,7 @@ export class AvatarStage {
   mood(mood: Mood): void {
     if (mood === this.#mood) return;
     this.#mood = mood;
-    if (this.#isAsked || this.#state.isPinned) return;
+    if (this.#isRequested || this.#state.isPinned) return;
     const face = this.#restFace();
     if (face !== undefined && face !== this.#state.expression) this.#show(face);
   }
@@ -93,8 +93,8 @@ export class AvatarStage {
     return this.#expressions.find(FACES[this.#mood]) ?? this.#neutral;
   }
 
-  #show(asked: string): CueResult {
-    const name = this.#expressions.find(asked);
+  #show(requested: string): CueResult {
+    const name = this.#expressions.find(requested);
     if (name === undefined) return { kind: "unknown", known: this.#expressions.known };
     const shown = this.#driver.expression(name);
     if (shown.kind === "ok") {
@@ -104,8 +104,8 @@ export class AvatarStage {
     return shown;
   }
 
-  motion(asked: string, index?: number): CueResult {
-    const group = this.#motions.find(asked);
+  motion(requested: string, index?: number): CueResult {
+    const group = this.#motions.find(requested);
     if (group === undefined) return { kind: "unknown", known: this.#motions.known };
     return this.#driver.motion(group, index);
   }
@@ -156,7 +156,7 @@ export class AvatarStage {
     const rest = this.#restFace();
     if (isPinned || this.#isTurnRunning || rest === undefined || expression === rest) return;
     this.#forgetFallBack = this.#clock.after(FALL_BACK_MS, () => {
-      this.#isAsked = false;
+      this.#isRequested = false;
       this.#show(this.#restFace() ?? rest);
     });
   }

@@ -36,8 +36,8 @@ test.each([
   ["embarrassed", "shy"],
   ["生气", "angry"],
   ["F05", undefined],
-])("asked for %s it shows %s", (asked, shown) => {
-  expect(Names.ofExpressions(PUPPET).find(asked)).toBe(shown);
+])("asked for %s it shows %s", (requested, shown) => {
+  expect(Names.ofExpressions(PUPPET).find(requested)).toBe(shown);
 });
 
 test.each([
@@ -46,8 +46,8 @@ test.each([
   ["hello", "Wave"],
   ["点头", "Nod"],
   ["Fly", undefined],
-])("asked for %s it does %s", (asked, done) => {
-  expect(Names.ofMotions(PUPPET).find(asked)).toBe(done);
+])("asked for %s it does %s", (requested, done) => {
+  expect(Names.ofMotions(PUPPET).find(requested)).toBe(done);
 });
 
 test("an avatar's own name wins over a second name of another one", () => {

@@ -84,12 +84,12 @@ test("it moves while it is seen and not paused", () => {
 
 test("whoever listens hears of every change", () => {
   const { stage } = staged();
-  const heard: string[] = [];
-  const leave = stage.subscribe(() => heard.push(stage.get().expression));
+  const shown: string[] = [];
+  const leave = stage.subscribe(() => shown.push(stage.get().expression));
   stage.expression("happy");
   leave();
   stage.expression("sad");
-  expect(heard).toEqual(["smile"]);
+  expect(shown).toEqual(["smile"]);
 });
 
 test("it thinks and waits by itself, but what somebody asked for stays", () => {

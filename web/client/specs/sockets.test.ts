@@ -12,7 +12,7 @@ import {
 
 const TURN = "turn_1";
 const head = (seq: number, turn = TURN) => ({ turn_id: turn, seq, timestamp: 1 });
-const said = (seq: number, turn = TURN): ViewerEvent => ({
+const textEvent = (seq: number, turn = TURN): ViewerEvent => ({
   type: "content_delta",
   ...head(seq, turn),
   block: 0,
@@ -23,7 +23,7 @@ const ended = (seq: number, turn = TURN): ViewerEvent => ({
   ...head(seq, turn),
   status: "completed",
 });
-const LOG: ViewerEvent[] = [said(1), said(2), said(3), ended(4)];
+const LOG: ViewerEvent[] = [textEvent(1), textEvent(2), textEvent(3), ended(4)];
 
 type Op = { op: string; turn_id?: string; after?: number; from?: string; ref?: unknown };
 
@@ -31,7 +31,7 @@ type Op = { op: string; turn_id?: string; after?: number; from?: string; ref?: u
 class FakeSocket extends EventTarget {
   readonly url: URL;
   readonly protocol: string;
-  readonly asked: Op[] = [];
+  readonly received: Op[] = [];
   isClosed = false;
   /** Response of the server to a message; by default none. */
   answer: (op: Op, socket: FakeSocket) => void = () => {};
@@ -44,7 +44,7 @@ class FakeSocket extends EventTarget {
 
   send(text: string): void {
     const op: Op = JSON.parse(text);
-    this.asked.push(op);
+    this.received.push(op);
     this.answer(op, this);
   }
 
@@ -52,11 +52,11 @@ class FakeSocket extends EventTarget {
     this.dispatchEvent(new Event("open"));
   }
 
-  say(...messages: object[]): void {
-    for (const message of messages) this.hear(JSON.stringify(message));
+  reply(...messages: object[]): void {
+    for (const message of messages) this.receive(JSON.stringify(message));
   }
 
-  hear(data: string): void {
+  receive(data: string): void {
     this.dispatchEvent(new MessageEvent("message", { data }));
   }
 
@@ -75,16 +75,16 @@ class FakeSocket extends EventTarget {
 function serving(log: readonly ViewerEvent[]): FakeSocket["answer"] {
   return ({ op, turn_id, after = 0, ref }, socket) => {
     if (op === "unsubscribe") {
-      socket.say({ op: "done", status: "unsubscribing" });
-      return socket.say({ op: "unsubscribed", turn_id, last_seq: after, ended: false });
+      socket.reply({ op: "done", status: "unsubscribing" });
+      return socket.reply({ op: "unsubscribed", turn_id, last_seq: after, ended: false });
     }
     if (op !== "subscribe") return;
-    socket.say({ op: "subscribed", turn_id, ref });
+    socket.reply({ op: "subscribed", turn_id, ref });
     const events = log.filter((event) => event.turn_id === turn_id && "seq" in event && event.seq > after);
-    socket.say(...events);
+    socket.reply(...events);
     const last = log.at(-1);
     if (last?.type === "stream_end" && "seq" in last)
-      socket.say({ op: "unsubscribed", turn_id, last_seq: last.seq, ended: true });
+      socket.reply({ op: "unsubscribed", turn_id, last_seq: last.seq, ended: true });
   };
 }
 
@@ -161,7 +161,7 @@ test("a turn is followed over a socket, which a ticket lets in", async () => {
   expect(sockets.map(({ url, protocol }) => [url.href, protocol])).toEqual([
     ["wss://server/at/v1/ws?ticket=t1", "throughline.v1"],
   ]);
-  expect(sockets[0]?.asked).toEqual([{ op: "subscribe", ref: TURN, turn_id: TURN }]);
+  expect(sockets[0]?.received).toEqual([{ op: "subscribe", ref: TURN, turn_id: TURN }]);
   expect(requests).toEqual(["/at/v1/tickets"]);
   expect(connections.map(({ state }) => state)).toEqual(["connecting", "open"]);
 });
@@ -171,11 +171,11 @@ test("several turns share one socket, and each gets its own", async () => {
   const { follow, sockets } = page(opening(() => {}));
   const seen = turns.map((turn) => all(follow({}, turn)));
   await pass(0);
-  for (const turn_id of turns) sockets[0]?.say({ op: "subscribed", turn_id });
-  for (const seq of [1, 2]) for (const turn of turns) sockets[0]?.say(said(seq, turn));
-  for (const turn of turns) sockets[0]?.say(ended(3, turn));
+  for (const turn_id of turns) sockets[0]?.reply({ op: "subscribed", turn_id });
+  for (const seq of [1, 2]) for (const turn of turns) sockets[0]?.reply(textEvent(seq, turn));
+  for (const turn of turns) sockets[0]?.reply(ended(3, turn));
   expect(await Promise.all(seen)).toEqual(
-    turns.map((turn) => [said(1, turn), said(2, turn), ended(3, turn)]),
+    turns.map((turn) => [textEvent(1, turn), textEvent(2, turn), ended(3, turn)]),
   );
   expect(sockets.length).toBe(1);
 });
@@ -195,7 +195,7 @@ test("a socket that breaks in mid-answer loses and doubles nothing", async () =>
     await pass(10_000);
     expect(await seen, `cut after ${cut}`).toEqual(LOG);
     if (cut === LOG.length) continue;
-    expect(sockets[1]?.asked).toEqual([
+    expect(sockets[1]?.received).toEqual([
       { op: "subscribe", ref: TURN, turn_id: TURN, ...(cut === 0 ? {} : { after: cut }) },
     ]);
     // Each socket has its own ticket, and there were no other HTTP requests.
@@ -282,7 +282,7 @@ test("a key that is no longer valid ends it", async () => {
 test("a refusal over a socket is that of HTTP", async () => {
   const error = { code: "word", type: "t", message: "No.", remedy: "Do." };
   const refusing = (status: number) =>
-    page(opening(({ ref }, socket) => socket.say({ op: "error", ref, status, error })));
+    page(opening(({ ref }, socket) => socket.reply({ op: "error", ref, status, error })));
   for (const [status, reason] of [
     [404, "not_found"],
     [410, "gone"],
@@ -292,13 +292,13 @@ test("a refusal over a socket is that of HTTP", async () => {
     const one = follow();
     await expect(all(one)).rejects.toMatchObject({ status, code: "word", remedy: "Do." });
     expect(one.ended).toMatchObject({ reason });
-    expect(sockets[0]?.asked.length, "nobody asks again").toBe(1);
+    expect(sockets[0]?.received.length, "nobody asks again").toBe(1);
   }
   // A temporary refusal is retried after the time that the server names.
   const { follow, connections } = page(
     opening((op, socket) => {
-      if (socket.asked.length > 1) return serving(LOG)(op, socket);
-      socket.say({ op: "error", ref: op.ref, status: 503, retry_after_s: 7, error });
+      if (socket.received.length > 1) return serving(LOG)(op, socket);
+      socket.reply({ op: "error", ref: op.ref, status: 503, retry_after_s: 7, error });
     }),
   );
   const seen = all(follow());
@@ -310,17 +310,17 @@ test("a refusal over a socket is that of HTTP", async () => {
 test("a turn that breaks in mid-answer goes on over its socket", async () => {
   const { follow, sockets } = page(
     opening((op, socket) => {
-      if (socket.asked.length > 1) return serving(LOG)(op, socket);
+      if (socket.received.length > 1) return serving(LOG)(op, socket);
       serving(LOG.slice(0, 2))(op, socket);
       const error = { code: "store_unavailable", type: "t", message: "No.", turn_id: op.turn_id };
-      socket.say({ op: "error", status: 503, error });
+      socket.reply({ op: "error", status: 503, error });
     }),
   );
   const seen = all(follow());
   await pass(5_000);
   expect(await seen).toEqual(LOG);
   expect(sockets.length).toBe(1);
-  expect(sockets[0]?.asked.map(({ after }) => after)).toEqual([undefined, 2]);
+  expect(sockets[0]?.received.map(({ after }) => after)).toEqual([undefined, 2]);
 });
 
 test("nothing more to come is said as over HTTP", async () => {
@@ -333,7 +333,7 @@ test("nothing more to come is said as over HTTP", async () => {
 test("a socket that answers no ping is lost, a silent one is not", async () => {
   const { follow, sockets, connections } = page((socket, at) => {
     socket.answer = (op, socket) => {
-      if (op.op === "ping" && at === 1 && socket.asked.length < 8) socket.say({ op: "pong" });
+      if (op.op === "ping" && at === 1 && socket.received.length < 8) socket.reply({ op: "pong" });
       else serving(at === 1 ? LOG.slice(0, 1) : LOG)(op, socket);
     };
     socket.open();
@@ -342,7 +342,7 @@ test("a socket that answers no ping is lost, a silent one is not", async () => {
   await pass(60_000);
   // A ping was sent, and answered.
   expect(sockets.length).toBe(1);
-  expect(sockets[0]?.asked.filter(({ op }) => op === "ping").length).toBeGreaterThan(3);
+  expect(sockets[0]?.received.filter(({ op }) => op === "ping").length).toBeGreaterThan(3);
   await pass(60_000);
   expect(await seen).toEqual(LOG);
   expect(sockets.map(({ isClosed }) => isClosed)).toEqual([true, false]);
@@ -357,26 +357,26 @@ test("whoever leaves is unsubscribed, and may come back at once", async () => {
   await left.next();
   await left.return();
   const back = follow({ after: 1 });
-  expect((await back.next()).value).toEqual(said(2));
+  expect((await back.next()).value).toEqual(textEvent(2));
   expect(sockets.length).toBe(1);
-  expect(sockets[0]?.asked.map(({ op }) => op)).toEqual(["subscribe", "unsubscribe", "subscribe"]);
+  expect(sockets[0]?.received.map(({ op }) => op)).toEqual(["subscribe", "unsubscribe", "subscribe"]);
   // Also before the server knows that the previous subscription has ended.
   const socket = sockets[0];
   if (socket !== undefined) socket.answer = () => {};
   await back.return();
   const next = follow({ after: 1 }).next();
   await pass(1_000);
-  expect(socket?.asked.length).toBe(4);
+  expect(socket?.received.length).toBe(4);
   if (socket !== undefined) socket.answer = serving(LOG);
-  socket?.say({ op: "unsubscribed", turn_id: TURN, last_seq: 2, ended: false });
-  expect((await next).value).toEqual(said(2));
+  socket?.reply({ op: "unsubscribed", turn_id: TURN, last_seq: 2, ended: false });
+  expect((await next).value).toEqual(textEvent(2));
   expect(sockets.length).toBe(1);
 });
 
 test("a turn that is followed twice has a socket for each", async () => {
   const { follow, sockets } = page(opening(serving(LOG.slice(0, 2))));
   const [first, second] = [follow(), follow()];
-  expect([(await first.next()).value, (await second.next()).value]).toEqual([said(1), said(1)]);
+  expect([(await first.next()).value, (await second.next()).value]).toEqual([textEvent(1), textEvent(1)]);
   expect(sockets.length).toBe(2);
 });
 
@@ -405,7 +405,7 @@ test("whoever leaves before the socket is open leaves nothing", async () => {
   expect(String(await seen)).toBe("Error: enough");
   sockets[0]?.open();
   await pass(60_000);
-  expect(sockets[0]?.asked).toEqual([]);
+  expect(sockets[0]?.received).toEqual([]);
   expect(sockets[0]?.isClosed).toBe(true);
 });
 
@@ -413,8 +413,8 @@ test("a message that is no event is an error, not a circle", async () => {
   for (const data of ["{", "null", "7", '{"seq":1}']) {
     const { follow, sockets } = page(
       opening(({ turn_id }, socket) => {
-        socket.say({ op: "subscribed", turn_id });
-        socket.hear(data);
+        socket.reply({ op: "subscribed", turn_id });
+        socket.receive(data);
       }),
     );
     await expect(all(follow())).rejects.toBeInstanceOf(SyntaxError);

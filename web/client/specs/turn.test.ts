@@ -5,9 +5,9 @@ import { TurnStore } from "../src/index.ts";
 const at = { turn_id: "t", timestamp: 1 };
 let seq = 0;
 /** An event with the next number. */
-function say(event: object): Event {
+function event(fields: object): Event {
   seq += 1;
-  return JSON.parse(JSON.stringify({ ...at, seq, ...event }));
+  return JSON.parse(JSON.stringify({ ...at, seq, ...fields }));
 }
 
 /** A store whose frames the test triggers. */
@@ -24,24 +24,24 @@ function drawn(): { store: TurnStore; frame(): void } {
   };
 }
 
-function textOf(store: TurnStore, place: number): string | undefined {
-  const block = store.block(place);
+function textOf(store: TurnStore, index: number): string | undefined {
+  const block = store.block(index);
   return block?.kind === "text" ? block.text : undefined;
 }
 
 test("the first delta is shown at once, and what follows once per frame", () => {
   seq = 0;
   const { store, frame } = drawn();
-  store.take(say({ type: "block_start", block: 0, kind: "text" }));
+  store.take(event({ type: "block_start", block: 0, kind: "text" }));
   frame();
   frame();
   let drawings = 0;
   store.subscribeBlock(0, () => {
     drawings += 1;
   });
-  store.take(say({ type: "content_delta", block: 0, text: "a" }));
+  store.take(event({ type: "content_delta", block: 0, text: "a" }));
   expect(textOf(store, 0)).toBe("a");
-  for (const text of ["b", "c", "d"]) store.take(say({ type: "content_delta", block: 0, text }));
+  for (const text of ["b", "c", "d"]) store.take(event({ type: "content_delta", block: 0, text }));
   expect([textOf(store, 0), drawings]).toEqual(["a", 1]);
   frame();
   expect([textOf(store, 0), drawings]).toEqual(["abcd", 2]);
@@ -52,35 +52,35 @@ test("the first delta is shown at once, and what follows once per frame", () => 
 test("a delta is news of its own block alone", () => {
   seq = 0;
   const { store, frame } = drawn();
-  store.take(say({ type: "block_start", block: 0, kind: "text" }));
-  store.take(say({ type: "block_start", block: 1, kind: "text" }));
+  store.take(event({ type: "block_start", block: 0, kind: "text" }));
+  store.take(event({ type: "block_start", block: 1, kind: "text" }));
   frame();
   frame();
-  const told: string[] = [];
-  store.subscribeBlock(0, () => told.push("0"));
-  store.subscribeBlock(1, () => told.push("1"));
-  store.subscribeOutline(() => told.push("outline"));
-  store.subscribeHead(() => told.push("head"));
+  const notified: string[] = [];
+  store.subscribeBlock(0, () => notified.push("0"));
+  store.subscribeBlock(1, () => notified.push("1"));
+  store.subscribeOutline(() => notified.push("outline"));
+  store.subscribeHead(() => notified.push("head"));
   const before = store.block(0);
-  store.take(say({ type: "content_delta", block: 1, text: "x" }));
+  store.take(event({ type: "content_delta", block: 1, text: "x" }));
   frame();
-  expect(told).toEqual(["1"]);
+  expect(notified).toEqual(["1"]);
   expect(store.block(0)).toBe(before);
 });
 
 test("callbacks tell text, calls and sound as they come, and nothing twice", () => {
   seq = 0;
   const { store } = drawn();
-  const told: unknown[] = [];
+  const notified: unknown[] = [];
   store.listen({
-    onText: (delta, block) => told.push(["text", delta, block]),
-    onToolCall: (call, block) => told.push(["call", call.tool_name, call.status, block]),
-    onAudio: (chunk, block) => told.push(["audio", chunk.data, chunk.sampleRate, block]),
+    onText: (delta, block) => notified.push(["text", delta, block]),
+    onToolCall: (call, block) => notified.push(["call", call.tool_name, call.status, block]),
+    onAudio: (chunk, block) => notified.push(["audio", chunk.data, chunk.sampleRate, block]),
   });
   const log = [
-    say({ type: "block_start", block: 0, kind: "text" }),
-    say({ type: "content_delta", block: 0, text: "hi" }),
-    say({
+    event({ type: "block_start", block: 0, kind: "text" }),
+    event({ type: "content_delta", block: 0, text: "hi" }),
+    event({
       type: "tool_use",
       block: 1,
       tool_id: "c",
@@ -88,15 +88,15 @@ test("callbacks tell text, calls and sound as they come, and nothing twice", () 
       effect: "read",
       status: "preparing",
     }),
-    say({ type: "tool_input_delta", tool_id: "c", delta: "{}" }),
-    say({ type: "tool_input", tool_id: "c", arguments: {} }),
-    say({ type: "tool_start", tool_id: "c", early: false, attempt: 1 }),
-    say({ type: "tool_result", tool_id: "c", status: "success", output: "now" }),
-    say({ type: "block_start", block: 2, kind: "audio" }),
-    say({ type: "audio_delta", block: 2, data: "AAAA", sample_rate: 24_000 }),
+    event({ type: "tool_input_delta", tool_id: "c", delta: "{}" }),
+    event({ type: "tool_input", tool_id: "c", arguments: {} }),
+    event({ type: "tool_start", tool_id: "c", early: false, attempt: 1 }),
+    event({ type: "tool_result", tool_id: "c", status: "success", output: "now" }),
+    event({ type: "block_start", block: 2, kind: "audio" }),
+    event({ type: "audio_delta", block: 2, data: "AAAA", sample_rate: 24_000 }),
   ];
   for (const event of [...log, ...log]) store.take(event);
-  expect(told).toEqual([
+  expect(notified).toEqual([
     ["text", "hi", 0],
     ["call", "time.now", "preparing", 1],
     ["call", "time.now", "queued", 1],
@@ -112,7 +112,7 @@ test("an unavailable store is shown until it is available again", () => {
   store.take({ type: "waiting", turn_id: "t", timestamp: 1, reason: "store", why: "since 12:00" });
   frame();
   expect(store.head().waiting).toEqual({ reason: "store" });
-  store.take(say({ type: "block_start", block: 0, kind: "text" }));
+  store.take(event({ type: "block_start", block: 0, kind: "text" }));
   frame();
   expect(store.head().waiting).toBeUndefined();
 });

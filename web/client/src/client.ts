@@ -83,17 +83,17 @@ export class Throughline {
     operation: O,
     ...[options]: CallArguments<O>
   ): Promise<OperationResponse<O>> {
-    const asked: RequestParts = { ...options };
+    const parts: RequestParts = { ...options };
     const [method = "GET", path = ""] = operation.split(" ", 2);
     const headers = this.#headers("application/json, */*;q=0.1");
-    const body = asked.body === undefined ? undefined : bodyOf(asked.body, headers);
-    if (asked.idempotencyKey !== undefined) headers.set("idempotency-key", asked.idempotencyKey);
-    const response = await this.#fetch(this.#url(path, asked), {
+    const body = parts.body === undefined ? undefined : bodyOf(parts.body, headers);
+    if (parts.idempotencyKey !== undefined) headers.set("idempotency-key", parts.idempotencyKey);
+    const response = await this.#fetch(this.#url(path, parts), {
       method,
       headers,
       ...(body === undefined ? {} : { body }),
-      ...(asked.signal ? { signal: asked.signal } : {}),
-      ...(asked.keepalive ? { keepalive: true } : {}),
+      ...(parts.signal ? { signal: parts.signal } : {}),
+      ...(parts.keepalive ? { keepalive: true } : {}),
     });
     if (!response.ok) throw await ApiError.of(response);
     // The types come from the same document as the server's responses.
@@ -138,8 +138,8 @@ export class Throughline {
       } catch (error) {
         const isLost = error instanceof TypeError || (error instanceof ApiError && isAway(error.status));
         if (!isLost || attempt === ATTEMPTS_MAX) throw error;
-        const asked = error instanceof ApiError ? (error.retryAfter ?? 0) * 1_000 : 0;
-        await wait(Math.max(asked, waitBefore(attempt, FIRST_WAIT_MS)), options.signal);
+        const parts = error instanceof ApiError ? (error.retryAfter ?? 0) * 1_000 : 0;
+        await wait(Math.max(parts, waitBefore(attempt, FIRST_WAIT_MS)), options.signal);
       }
     }
   }

@@ -164,8 +164,8 @@ export class Follow implements AsyncIterableIterator<ViewerEvent, undefined, und
         if (this.#ended !== undefined) return undefined;
         this.#failures += 1;
         if (this.#failures >= (failuresMax ?? Number.POSITIVE_INFINITY)) throw failure;
-        const asked = failure instanceof ApiError ? (failure.retryAfter ?? 0) * 1_000 : 0;
-        const ms = Math.max(asked, waitBefore(this.#failures, this.#retryMs));
+        const requestedMs = failure instanceof ApiError ? (failure.retryAfter ?? 0) * 1_000 : 0;
+        const ms = Math.max(requestedMs, waitBefore(this.#failures, this.#retryMs));
         onConnection?.({ state: "waiting", failures: this.#failures, ms, error: failure });
         this.#connection = new AbortController();
         const signals = [this.#connection.signal, ...(signal ? [signal] : [])];

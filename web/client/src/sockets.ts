@@ -21,9 +21,9 @@ const IDLE_MS = 60_000;
 const REFUSED_MS = 60_000;
 const REFUSED_MS_MAX = 3_600_000;
 /** Checks of a socket within the silence after which it counts as lost. */
-const LOOKS = 5;
+const CHECKS = 5;
 /** The last of these checks wait for the answer to a ping. */
-const LOOKS_FOR_PONG = 3;
+const CHECKS_FOR_PONG = 3;
 
 /** Makes a WebSocket, as `WebSocket` does. */
 export type WebSocketConstructor = new (url: string | URL, protocol: string) => WebSocket;
@@ -148,7 +148,7 @@ class TurnSocket {
   /** The server has answered over it. */
   #isProven = false;
   /** Something arrived since the last check. */
-  #isHeard = true;
+  #isActive = true;
   /** Time of a ping that was not answered yet. */
   #pingedAt: number | undefined;
 
@@ -180,25 +180,25 @@ class TurnSocket {
   /** If the turn is being left: resolves when it can be followed here again. */
   left(turnId: string): Promise<void> | undefined {
     const turn = this.#turns.get(turnId);
-    return turn?.isLeft ? turn.removed : undefined;
+    return turn?.hasLeft ? turn.removed : undefined;
   }
 
   async follow(turnId: string, from: FollowStart, signal: AbortSignal): Promise<TurnConnection> {
     const turn = new FollowedTurn();
     this.#turns.set(turnId, turn);
     clearTimeout(this.#idle);
-    let isAsked = false;
+    let isRequested = false;
     const leave = (): void => {
       turn.end({ error: signal.reason });
       if (this.#turns.get(turnId) !== turn) return;
-      turn.isLeft = true;
-      if (!isAsked) this.#remove(turnId);
+      turn.hasLeft = true;
+      if (!isRequested) this.#remove(turnId);
       else if (!turn.isComplete) this.#send({ op: "unsubscribe", turn_id: turnId });
     };
     signal.addEventListener("abort", leave, { once: true });
     await endedBy(signal, this.#opened);
     this.#send({ op: "subscribe", ref: turnId, turn_id: turnId, ...from });
-    isAsked = true;
+    isRequested = true;
     await turn.begun;
     return turn;
   }
@@ -212,7 +212,7 @@ class TurnSocket {
     socket.addEventListener("open", () => {
       clearTimeout(late);
       if (this.#isEnded) return;
-      this.#watch = setInterval(this.#look, this.#silenceMs / LOOKS);
+      this.#watch = setInterval(this.#check, this.#silenceMs / CHECKS);
       this.#onOpen();
     });
     socket.addEventListener("message", ({ data }) => this.#hear(data));
@@ -224,7 +224,7 @@ class TurnSocket {
 
   #hear(data: unknown): void {
     if (this.#isEnded) return;
-    this.#isHeard = true;
+    this.#isActive = true;
     this.#isProven = true;
     this.#listener.onMessage();
     try {
@@ -270,14 +270,14 @@ class TurnSocket {
   }
 
   /** Checks whether the server is there. Timers of a hidden tab are late, so only an unanswered ping counts. */
-  readonly #look = (): void => {
-    if (this.#isHeard || this.#turns.size === 0) {
-      this.#isHeard = false;
+  readonly #check = (): void => {
+    if (this.#isActive || this.#turns.size === 0) {
+      this.#isActive = false;
       this.#pingedAt = undefined;
     } else if (this.#pingedAt === undefined) {
       this.#pingedAt = performance.now();
       this.#send({ op: "ping" });
-    } else if (performance.now() - this.#pingedAt >= (this.#silenceMs * LOOKS_FOR_PONG) / LOOKS) {
+    } else if (performance.now() - this.#pingedAt >= (this.#silenceMs * CHECKS_FOR_PONG) / CHECKS) {
       this.#end(new SilenceError(this.#silenceMs), !this.#isProven);
     }
   };
@@ -314,7 +314,7 @@ class FollowedTurn implements TurnConnection {
   /** Resolves when the server has confirmed the end. */
   readonly removed: Promise<void>;
   /** The consumer has left, which the server may not know yet. */
-  isLeft = false;
+  hasLeft = false;
   /** The last event has arrived. */
   isComplete = false;
   begin: () => void = () => {};

@@ -32,8 +32,8 @@ async function all(events: AsyncIterable<ViewerEvent>): Promise<ViewerEvent[]> {
   return seen;
 }
 
-async function refused(asked: Promise<unknown>): Promise<ApiError> {
-  const error = await asked.catch((error: unknown) => error);
+async function refused(request: Promise<unknown>): Promise<ApiError> {
+  const error = await request.catch((error: unknown) => error);
   assert.ok(error instanceof ApiError, String(error));
   return error;
 }
@@ -105,9 +105,9 @@ test("refusals are errors with a code and what can be done", async () => {
   assert.deepEqual([nobody.status, nobody.code], [404, "not_found"]);
   assert.match(nobody.remedy ?? "", /returned by this server/);
   const follow = server.follow("turn_0");
-  const gone = await refused(all(follow));
-  assert.equal(gone.status, 404);
-  assert.deepEqual(follow.ended, { reason: "not_found", error: gone });
+  const error = await refused(all(follow));
+  assert.equal(error.status, 404);
+  assert.deepEqual(follow.ended, { reason: "not_found", error });
   const idempotencyKey = "the same for two";
   const say = (text: string) =>
     server.call("POST /v1/turns", { body: { input: [{ type: "text", text }] }, idempotencyKey });
@@ -164,11 +164,11 @@ test("a stopped call rejects with the signal's reason", async () => {
 });
 
 test("the example of docs/api.md does what it says", async () => {
-  const place = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-  const example = readFileSync(place("./example.ts"), "utf8");
-  const document = readFileSync(place("../../../docs/api.md"), "utf8");
+  const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+  const example = readFileSync(pathOf("./example.ts"), "utf8");
+  const document = readFileSync(pathOf("../../../docs/api.md"), "utf8");
   assert.equal(document.split("```ts\n")[1]?.split("```")[0], example, "docs/api.md shows tests/example.ts");
-  const options = ["--disable-warning=ExperimentalWarning", place("./example.ts")];
+  const options = ["--disable-warning=ExperimentalWarning", pathOf("./example.ts")];
   const { stdout, stderr } = await promisify(execFile)(process.execPath, options);
   assert.equal(stderr, "");
   assert.match(stdout, /\[demo\.weather\].*\[success\].*\ncompleted\n404 not_found use an id /s);

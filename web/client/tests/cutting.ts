@@ -13,13 +13,13 @@ export class CuttingProxy {
   readonly #target: URL;
   readonly #every: number;
   #allowed: number;
-  #place: string | undefined;
+  #search: string | undefined;
 
   constructor(target: string, every: number) {
     this.#target = new URL(target);
     this.#every = every;
     this.#allowed = every;
-    this.#server = createServer((asked, answer) => this.#pass(asked, answer));
+    this.#server = createServer((incoming, answer) => this.#pass(incoming, answer));
   }
 
   async listen(): Promise<string> {
@@ -33,14 +33,14 @@ export class CuttingProxy {
     this.#server.closeAllConnections();
   }
 
-  #pass(asked: IncomingMessage, answer: ServerResponse): void {
-    const url = new URL(asked.url ?? "/", this.#target);
-    const headers = { ...asked.headers, host: this.#target.host, connection: "close" };
-    const onward = request(url, { method: asked.method, headers }, (from) => {
-      if (asked.method === "POST" && url.pathname === "/v1/turns" && this.lost > 0) {
+  #pass(incoming: IncomingMessage, answer: ServerResponse): void {
+    const url = new URL(incoming.url ?? "/", this.#target);
+    const headers = { ...incoming.headers, host: this.#target.host, connection: "close" };
+    const onward = request(url, { method: incoming.method, headers }, (from) => {
+      if (incoming.method === "POST" && url.pathname === "/v1/turns" && this.lost > 0) {
         this.lost -= 1;
         from.resume();
-        from.on("end", () => asked.socket.destroy());
+        from.on("end", () => incoming.socket.destroy());
         return;
       }
       answer.writeHead(from.statusCode ?? 502, from.headers);
@@ -48,17 +48,17 @@ export class CuttingProxy {
       if (isStream) this.#cut(url, from, answer);
       else from.pipe(answer);
     });
-    onward.on("error", () => asked.socket.destroy());
+    onward.on("error", () => incoming.socket.destroy());
     answer.on("close", () => onward.destroy());
-    asked.pipe(onward);
+    incoming.pipe(onward);
   }
 
   #cut(url: URL, from: IncomingMessage, answer: ServerResponse): void {
     this.streams += 1;
-    const place = url.search;
+    const search = url.search;
     // Less than one event makes no progress: bytes pass until one is complete.
-    this.#allowed = place === this.#place ? this.#allowed * 2 : this.#every;
-    this.#place = place;
+    this.#allowed = search === this.#search ? this.#allowed * 2 : this.#every;
+    this.#search = search;
     let left = this.#allowed;
     from.on("data", (piece: Buffer) => {
       if (left <= 0) return;

@@ -17,7 +17,7 @@ type Answering = (search: string, at: number, signal: AbortSignal) => Response |
 const OPENING = "retry: 1\n: open\n\n";
 const TURN = "turn_1";
 const head = (seq: number) => ({ turn_id: TURN, seq, timestamp: 1 });
-const said = (seq: number, text: string): ViewerEvent => ({
+const textEvent = (seq: number, text: string): ViewerEvent => ({
   type: "content_delta",
   ...head(seq),
   block: 0,
@@ -59,7 +59,7 @@ const refusal = (status: number, headers: Record<string, string> = {}) =>
 
 /** A client of that server, the requests it sent, and its connection states. */
 function of(answering: Answering, options: FollowOptions = {}) {
-  const asked: string[] = [];
+  const requests: string[] = [];
   const connections: ConnectionState[] = [];
   const server = new Throughline({
     baseUrl: "http://server/",
@@ -68,13 +68,13 @@ function of(answering: Answering, options: FollowOptions = {}) {
       const url = new URL(String(input));
       assert.equal(url.pathname, `/v1/turns/${TURN}/events`);
       assert.equal(new Headers(init?.headers).get("authorization"), "Bearer tl_k");
-      asked.push(url.search);
+      requests.push(url.search);
       assert.ok(init?.signal);
-      return answering(url.search, asked.length, init.signal);
+      return answering(url.search, requests.length, init.signal);
     },
   });
   const onConnection = (connection: ConnectionState) => connections.push(connection);
-  return { follow: server.follow(TURN, { onConnection, ...options }), asked, connections };
+  return { follow: server.follow(TURN, { onConnection, ...options }), requests, connections };
 }
 
 async function all(follow: Follow): Promise<ViewerEvent[]> {
@@ -85,42 +85,42 @@ async function all(follow: Follow): Promise<ViewerEvent[]> {
 
 const EVENTS = [
   { type: "stream_start", ...head(1) },
-  said(2, "Grüße, "),
-  said(3, "巴黎 🌧️\r\n"),
+  textEvent(2, "Grüße, "),
+  textEvent(3, "巴黎 🌧️\r\n"),
   // Adjacent deltas may come as one, with the last number.
-  said(6, "Bye."),
+  textEvent(6, "Bye."),
   END(7),
 ] as ViewerEvent[];
 const LOG = EVENTS.map((event) => frame(event as { type: string; seq: number }));
 
 /** The log after a position, as the server sends it. */
-function behind(search: string): string {
-  const after = Number(new URLSearchParams(search).get("after") ?? 0);
+function after(search: string): string {
+  const seq = Number(new URLSearchParams(search).get("after") ?? 0);
   return (
-    OPENING + EVENTS.flatMap((event, at) => ("seq" in event && event.seq > after ? [LOG[at]] : [])).join("")
+    OPENING + EVENTS.flatMap((event, at) => ("seq" in event && event.seq > seq ? [LOG[at]] : [])).join("")
   );
 }
 
 test("cut at every byte, every event comes once and in order", async () => {
-  const whole = new TextEncoder().encode(behind(""));
+  const whole = new TextEncoder().encode(after(""));
   const cutAt = async (cut: number, then: "break" | "end"): Promise<void> => {
-    const { follow, asked } = of((search, at) =>
-      at === 1 ? stream(whole.subarray(0, cut), then) : stream(behind(search)),
+    const { follow, requests } = of((search, at) =>
+      at === 1 ? stream(whole.subarray(0, cut), then) : stream(after(search)),
     );
     assert.deepEqual(await all(follow), EVENTS, `cut at ${cut}`);
     assert.deepEqual(follow.ended, { reason: "stream_end" });
     assert.equal(follow.lastSeq, 7);
-    assert.ok(asked.length <= 2);
+    assert.ok(requests.length <= 2);
   };
   const cuts = Array.from({ length: whole.length + 1 }, (_, cut) => cut);
   await Promise.all(cuts.flatMap((cut) => [cutAt(cut, "break"), cutAt(cut, "end")]));
 });
 
 test("in batches, cut at every byte, every event comes once and in order", async () => {
-  const whole = new TextEncoder().encode(behind(""));
+  const whole = new TextEncoder().encode(after(""));
   for (let cut = 0; cut <= whole.length; cut += 1) {
     const { follow } = of((search, at) =>
-      at === 1 ? stream(whole.subarray(0, cut), "break") : stream(behind(search)),
+      at === 1 ? stream(whole.subarray(0, cut), "break") : stream(after(search)),
     );
     const batches: (readonly ViewerEvent[])[] = [];
     for await (const batch of follow.batches()) {
@@ -150,7 +150,7 @@ test("what comes before an event that cannot be read is given, also in one batch
 });
 
 test("whoever leaves in the middle of a batch has the place of what they got", async () => {
-  const { follow } = of((search) => stream(behind(search)));
+  const { follow } = of((search) => stream(after(search)));
   for await (const viewed of follow) if ("seq" in viewed && viewed.seq === 2) break;
   assert.equal(follow.lastSeq, 2);
   assert.deepEqual(follow.ended, { reason: "left" });
@@ -158,14 +158,14 @@ test("whoever leaves in the middle of a batch has the place of what they got", a
 });
 
 test("what comes twice is given once, and numbers go on from where it began", async () => {
-  const { follow, asked } = of((_, at) =>
+  const { follow, requests } = of((_, at) =>
     at === 1 ? stream(OPENING + LOG.slice(0, 3).join(""), "break") : stream(OPENING + LOG.join("")),
   );
   assert.deepEqual(await all(follow), EVENTS);
-  assert.deepEqual(asked, ["", "?after=3"]);
-  const later = of((search) => stream(behind(search)), { after: 3 });
+  assert.deepEqual(requests, ["", "?after=3"]);
+  const later = of((search) => stream(after(search)), { after: 3 });
   assert.deepEqual(await all(later.follow), EVENTS.slice(3));
-  assert.deepEqual(later.asked, ["?after=3"]);
+  assert.deepEqual(later.requests, ["?after=3"]);
 });
 
 test("snapshots and resyncs come as what they are, and the place is theirs", async () => {
@@ -181,7 +181,7 @@ test("snapshots and resyncs come as what they are, and the place is theirs", asy
     { snapshot: true },
   );
   assert.deepEqual(kinds(await all(from.follow)), ["snapshot", "content_delta", "stream_end"]);
-  assert.deepEqual(from.asked, ["?from=snapshot", "?after=5"]);
+  assert.deepEqual(from.requests, ["?from=snapshot", "?after=5"]);
   // The log has lost delivered events: later numbers are used again.
   const lost = of(() => stream(OPENING + whole("resync", 1) + LOG.slice(1).join("")), { after: 900 });
   assert.deepEqual(kinds(await all(lost.follow)), ["resync", ...EVENTS.slice(1).map((event) => event.type)]);
@@ -193,12 +193,12 @@ test("snapshots and resyncs come as what they are, and the place is theirs", asy
 
 test("what has no number is given, and moves no place", async () => {
   const away = { type: "waiting", turn_id: TURN, timestamp: 1, reason: "store", why: "…" };
-  const told = `event: waiting\ndata: ${JSON.stringify(away)}\n\n`;
-  const { follow, asked } = of((search, at) =>
-    at === 1 ? stream(OPENING + LOG[0] + told + told, "break") : stream(behind(search)),
+  const waiting = `event: waiting\ndata: ${JSON.stringify(away)}\n\n`;
+  const { follow, requests } = of((search, at) =>
+    at === 1 ? stream(OPENING + LOG[0] + waiting + waiting, "break") : stream(after(search)),
   );
   assert.deepEqual(await all(follow), [EVENTS[0], away, away, ...EVENTS.slice(1)]);
-  assert.deepEqual(asked, ["", "?after=1"]);
+  assert.deepEqual(requests, ["", "?after=1"]);
 });
 
 test("204, 404 and 410 end it, each with its reason", async () => {
@@ -216,7 +216,7 @@ test("204, 404 and 410 end it, each with its reason", async () => {
     assert.deepEqual([error.status, error.code, error.message, error.remedy], [status, "word", "No.", "Do."]);
     assert.equal(error.content.turn_id, "turn_0");
     assert.deepEqual(refused.follow.ended, { reason, error });
-    assert.equal(refused.asked.length, 1, "and nobody asks again");
+    assert.equal(refused.requests.length, 1, "and nobody asks again");
   }
 });
 
@@ -232,7 +232,7 @@ test("what passes is waited for, as long as the server says at least", async () 
   ];
   const { follow, connections } = of((search, at) => {
     if (at === 1) return stream("retry: 3\n\n");
-    return (failures[at - 2] ?? (() => stream(behind(search))))();
+    return (failures[at - 2] ?? (() => stream(after(search))))();
   });
   assert.deepEqual(await all(follow), EVENTS);
   const waits = connections.flatMap((one) => (one.state === "waiting" ? [one] : []));
@@ -253,7 +253,7 @@ test("what passes is waited for, as long as the server says at least", async () 
 
 test("Retry-After is waited for", async () => {
   const { follow, connections } = of((search, at) =>
-    at === 1 ? refusal(503, { "retry-after": "1.7" }) : stream(behind(search)),
+    at === 1 ? refusal(503, { "retry-after": "1.7" }) : stream(after(search)),
   );
   await all(follow);
   // Longer than its own wait would be.
@@ -266,7 +266,7 @@ test("Retry-After is waited for", async () => {
 test("a limit of failures counts those in a row", async () => {
   const one = of(
     (search, at) =>
-      at % 2 === 1 ? stream("retry: 1\n\n", "break") : stream(behind(search).slice(0, -1), "break"),
+      at % 2 === 1 ? stream("retry: 1\n\n", "break") : stream(after(search).slice(0, -1), "break"),
     {
       failuresMax: 3,
     },
@@ -274,21 +274,21 @@ test("a limit of failures counts those in a row", async () => {
   await assert.rejects(all(one.follow), TypeError);
   assert.equal(one.follow.ended?.reason, "failed");
   // The second connection brought events, so the count restarted there.
-  assert.equal(one.asked.length, 4);
+  assert.equal(one.requests.length, 4);
 });
 
 test("silence is a dead connection", async () => {
-  const { follow, asked } = of(
+  const { follow, requests } = of(
     (search, at, signal) => {
       if (at === 1) return stream(OPENING + LOG[0], "hang", signal);
       if (at === 2)
         return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
-      return stream(behind(search));
+      return stream(after(search));
     },
     { silenceMs: 15 },
   );
   assert.deepEqual(await all(follow), EVENTS);
-  assert.deepEqual(asked, ["", "?after=1", "?after=1"]);
+  assert.deepEqual(requests, ["", "?after=1", "?after=1"]);
 });
 
 test("a heartbeat is no silence", async ({ mock }) => {
@@ -299,7 +299,7 @@ test("a heartbeat is no silence", async ({ mock }) => {
   const bytes = new TransformStream<Uint8Array, Uint8Array>();
   const server = bytes.writable.getWriter();
   const say = (text: string) => server.write(new TextEncoder().encode(text));
-  const { follow, asked } = of(
+  const { follow, requests } = of(
     (_, __, signal) => {
       signal.addEventListener("abort", () => server.abort(signal.reason));
       return new Response(bytes.readable, { headers: { "content-type": "text/event-stream" } });
@@ -313,9 +313,9 @@ test("a heartbeat is no silence", async ({ mock }) => {
     mock.timers.tick(150);
     await say(": hb 1\n\n");
   }
-  await say(behind(""));
+  await say(after(""));
   assert.deepEqual(await seen, EVENTS);
-  assert.deepEqual(asked, [""]);
+  assert.deepEqual(requests, [""]);
 });
 
 test("whoever leaves closes the connection: by break, by the signal, and while nothing comes", async () => {
@@ -354,8 +354,8 @@ test("whoever leaves closes the connection: by break, by the signal, and while n
 
 test("what is no event is an error, not a circle", async () => {
   for (const data of ["{", "null", "7", '{"seq":1}']) {
-    const { follow, asked } = of(() => stream(`${OPENING}data: ${data}\n\n`));
+    const { follow, requests } = of(() => stream(`${OPENING}data: ${data}\n\n`));
     await assert.rejects(all(follow), SyntaxError);
-    assert.equal(asked.length, 1);
+    assert.equal(requests.length, 1);
   }
 });

@@ -49,14 +49,14 @@ export async function calls(server: Throughline): Promise<void> {
 
 export async function events(server: Throughline): Promise<void> {
   const started = await server.start({ input: [{ type: "text", text: "Hello" }] });
-  for await (const viewed of started.events) look(viewed);
+  for await (const viewed of started.events) useResponses(viewed);
   const ended = started.events.ended;
   if (ended?.reason === "gone") console.log(ended.error.remedy);
   // @ts-expect-error only some endings have an error
   console.log(ended?.error);
 }
 
-function look(viewed: ViewerEvent): string {
+function useResponses(viewed: ViewerEvent): string {
   switch (viewed.type) {
     case "content_delta":
       return viewed.text;

@@ -2,9 +2,9 @@
 
 import { OURS } from "./figures.ts";
 import { peers } from "./peers.ts";
-import { big, growth, scroll, start } from "./places.ts";
 import { prepare } from "./prepare.ts";
 import { type Row, undisturbed } from "./quiet.ts";
+import { big, growth, scroll, start } from "./scenarios.ts";
 import { FULL, QUICK, stream } from "./streams.ts";
 import { Upstream } from "./upstream.ts";
 
@@ -17,8 +17,8 @@ const only = process.argv
 const isWanted = (name: string): boolean => only === undefined || only.includes(name);
 
 /** `--peers`: with other pages even if quick; `--no-peers`: without them. */
-const isBesidePeers = process.argv.includes("--peers") || !(isQuick || process.argv.includes("--no-peers"));
-const others = isBesidePeers ? peers(process.env.BENCH_FOLDER ?? "") : undefined;
+const isWithPeers = process.argv.includes("--peers") || !(isQuick || process.argv.includes("--no-peers"));
+const others = isWithPeers ? peers(process.env.BENCH_FOLDER ?? "") : undefined;
 const upstream = await Upstream.start(others?.folder ?? "");
 const server = await prepare(upstream);
 const tell = (row: object): void => console.log(JSON.stringify(row));

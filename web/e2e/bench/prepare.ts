@@ -4,7 +4,7 @@ import { Server } from "../server.ts";
 import type { Upstream } from "./upstream.ts";
 
 /** The measured server. */
-export interface Asked {
+export interface MeasuredServer {
   /** Address of the page, with sign-in. */
   url: string;
   key: string;
@@ -15,7 +15,7 @@ export interface Asked {
   stop(): Promise<void>;
 }
 
-export async function prepare(upstream: Upstream): Promise<Asked> {
+export async function prepare(upstream: Upstream): Promise<MeasuredServer> {
   const server = await Server.configured(configuration(upstream.host));
   const key = await server.key();
   const at = (path: string): string => `${server.url}${path}#token=${key}`;

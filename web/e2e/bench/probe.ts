@@ -1,7 +1,7 @@
 // Probe inside of a page, ours or a peer's. It is injected as text, so it uses nothing from outside of itself.
 
 /** Measurements of a page. */
-export interface Seen {
+export interface Measurements {
   /** Milliseconds between frames. */
   frames: number[];
   /** Durations of tasks over 50 ms. */
@@ -18,7 +18,7 @@ export interface Probe {
   begin(): void;
   /** Highest stamp on the screen. */
   last(): number;
-  end(): Seen;
+  end(): Measurements;
 }
 
 declare global {
@@ -63,7 +63,7 @@ export function probe(): void {
     }
     return parts.reverse().join("");
   };
-  const look = (): void => {
+  const check = (): void => {
     const now = performance.timeOrigin + performance.now();
     while (cards.length < shown.length) cards.push(now);
     for (const [, found] of tail().matchAll(/§(\d+)§/g)) {
@@ -74,13 +74,13 @@ export function probe(): void {
     }
   };
   // A task after a frame runs when that frame has been painted.
-  const behind = new MessageChannel();
-  behind.port1.onmessage = look;
+  const channel = new MessageChannel();
+  channel.port1.onmessage = check;
   const frame = (time: number): void => {
     if (!isOn) return;
     if (before > 0) frames.push(time - before);
     before = time;
-    behind.port2.postMessage(undefined);
+    channel.port2.postMessage(undefined);
     requestAnimationFrame(frame);
   };
   window.bench = {

@@ -8,8 +8,8 @@ const STOLEN_MAX = 0.02;
 /** After this many repetitions the row with the least disturbance counts. */
 const TIMES_MAX = 4;
 /** Interval and number of checks for a quiet host before a repetition. */
-const LOOK_MS = 10_000;
-const LOOKS_MAX = 24;
+const CHECK_MS = 10_000;
+const CHECKS_MAX = 24;
 
 /** Name and scenario of a row. */
 export interface Row {
@@ -39,9 +39,9 @@ export async function undisturbed(
 }
 
 async function rest(): Promise<void> {
-  for (let look = 0; look < LOOKS_MAX; look += 1) {
+  for (let check = 0; check < CHECKS_MAX; check += 1) {
     const before = ticks();
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS));
+    await new Promise((resolve) => setTimeout(resolve, CHECK_MS));
     if (share(before, ticks()) <= STOLEN_MAX) return;
   }
 }

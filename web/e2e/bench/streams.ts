@@ -33,7 +33,7 @@ const PROFILES = process.env.BENCH_PROFILES;
 /** Interval of keystrokes during the stream. */
 const TYPED_EVERY_MS = 1_500;
 /** Time limit after the end of the stream. */
-const PATIENCE_MS = 20_000;
+const TIMEOUT_MS = 20_000;
 
 export async function stream(
   subject: string,
@@ -83,7 +83,7 @@ export async function stream(
       lag_p50_ms: rounded(percentile(lags, 0.5)),
       lag_p95_ms: rounded(percentile(lags, 0.95)),
       lag_max_ms: rounded(most(lags)),
-      tail_ms: shown ? rounded((seen.stamps.at(-1) ?? 0) - (run.stamps.at(-1) ?? 0)) : PATIENCE_MS,
+      tail_ms: shown ? rounded((seen.stamps.at(-1) ?? 0) - (run.stamps.at(-1) ?? 0)) : TIMEOUT_MS,
       card_p95_ms: rounded(percentile(cards, 0.95)),
       input_max_ms: rounded(most(seen.inputs)),
       heap_mb: rounded(kept.JSHeapUsedSize / 1e6),
@@ -117,7 +117,7 @@ async function ended(
 
 /** Whether everything is on the screen in the end. */
 async function caughtUp(tab: Tab, run: Run): Promise<boolean> {
-  const late = Date.now() + PATIENCE_MS;
+  const late = Date.now() + TIMEOUT_MS;
   while ((await tab.lastStamp()) < run.stamps.length - 1) {
     if (Date.now() > late) return false;
     await new Promise((resolve) => setTimeout(resolve, 50));
@@ -126,8 +126,8 @@ async function caughtUp(tab: Tab, run: Run): Promise<boolean> {
 }
 
 /** Delay from sending to display. A stamp that never appeared gets the maximum. */
-function delays(said: readonly number[], seen: readonly number[]): number[] {
-  return Object.keys(said).map(
-    (at) => (seen[Number(at)] ?? Number.POSITIVE_INFINITY) - (said[Number(at)] ?? 0),
+function delays(sent: readonly number[], seen: readonly number[]): number[] {
+  return Object.keys(sent).map(
+    (at) => (seen[Number(at)] ?? Number.POSITIVE_INFINITY) - (sent[Number(at)] ?? 0),
   );
 }

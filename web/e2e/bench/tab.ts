@@ -1,8 +1,8 @@
 // One browser with one measured page, controlled by the DevTools protocol.
 
 import type { CDPSession, Page } from "playwright-core";
-import { closeBrowser, Visitor } from "../browser.ts";
-import { probe, type Seen } from "./probe.ts";
+import { BrowserUser, closeBrowser } from "../browser.ts";
+import { type Measurements, probe } from "./probe.ts";
 import { type FrameWork, frameWork } from "./work.ts";
 
 /** Counters of the browser for a page. Times are processor time, in seconds. */
@@ -16,23 +16,23 @@ export interface Counters {
 
 export class Tab {
   readonly page: Page;
-  readonly #visitor: Visitor;
+  readonly #visitor: BrowserUser;
   readonly #debugger: CDPSession;
 
-  private constructor(visitor: Visitor, session: CDPSession) {
-    this.#visitor = visitor;
-    this.page = visitor.page;
+  private constructor(user: BrowserUser, session: CDPSession) {
+    this.#visitor = user;
+    this.page = user.page;
     this.#debugger = session;
   }
 
   static async open(url: string): Promise<Tab> {
-    const visitor = await Visitor.come({ motion: "no-preference" });
-    const session = await visitor.page.context().newCDPSession(visitor.page);
+    const user = await BrowserUser.open({ motion: "no-preference" });
+    const session = await user.page.context().newCDPSession(user.page);
     await session.send("Performance.setTimeDomain", { timeDomain: "threadTicks" });
     await session.send("Performance.enable");
-    await visitor.page.addInitScript(probe);
-    await visitor.page.goto(url);
-    return new Tab(visitor, session);
+    await user.page.addInitScript(probe);
+    await user.page.goto(url);
+    return new Tab(user, session);
   }
 
   /** Throttles the processor by this factor. */
@@ -79,7 +79,7 @@ export class Tab {
     return this.page.evaluate(() => window.bench.last());
   }
 
-  end(): Promise<Seen> {
+  end(): Promise<Measurements> {
     return this.page.evaluate(() => window.bench.end());
   }
 
@@ -95,11 +95,11 @@ export class Tab {
 
   /** Errors of scripts. */
   get complaints(): readonly string[] {
-    return this.#visitor.complaints;
+    return this.#visitor.errors;
   }
 
   async close(): Promise<void> {
-    await this.#visitor.leave();
+    await this.#visitor.close();
     // Each scenario runs in a fresh browser.
     await closeBrowser();
   }

@@ -4,8 +4,8 @@
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { indexedPng } from "../../avatar/indexed-png.mjs";
-import { closeBrowser, Visitor } from "../browser.ts";
-import { Guest, SCENES, type Scene } from "../scenes/scenes.ts";
+import { BrowserUser, closeBrowser } from "../browser.ts";
+import { SCENES, type Scene, SceneUser } from "../scenes/scenes.ts";
 import { type Language, Stage } from "../scenes/stage.ts";
 
 const [given, ...only] = process.argv.slice(3);
@@ -44,38 +44,38 @@ try {
 
 /** Takes all scenes in one language. */
 async function tour(language: Language, taken: Map<Scene, Taken[]>): Promise<void> {
-  const visitor = await Visitor.come({ locale: language === "en" ? "en-GB" : "zh-CN" });
+  const user = await BrowserUser.open({ locale: language === "en" ? "en-GB" : "zh-CN" });
   try {
     for (const [scene, pictures] of taken) {
-      await visitor.enter(stage.server.url, await stage.server.key(), scene.path, scene.size);
-      await scene.arrive(new Guest(visitor, language));
-      await stand(visitor);
+      await user.openPath(stage.server.url, await stage.server.key(), scene.path, scene.size);
+      await scene.arrive(new SceneUser(user, language));
+      await stand(user);
       // No element is hovered, and transitions have ended.
-      await visitor.page.mouse.move(0, 0);
+      await user.page.mouse.move(0, 0);
       for (const theme of ["light", "dark"] as const) {
-        await visitor.inTheme(theme);
-        await visitor.page.waitForTimeout(300);
+        await user.inTheme(theme);
+        await user.page.waitForTimeout(300);
         pictures.push({
           language,
           theme,
-          png: await visitor.page.screenshot({ caret: "hide", animations: "disabled" }),
+          png: await user.page.screenshot({ caret: "hide", animations: "disabled" }),
         });
       }
       console.error(`  ${scene.name}, ${language}`);
     }
   } finally {
-    await visitor.leave();
+    await user.close();
   }
 }
 
 /** Waits until the avatar's greeting has ended. */
-async function stand({ page }: Visitor): Promise<void> {
+async function stand({ page }: BrowserUser): Promise<void> {
   await page.waitForTimeout(page.url().includes("/history") ? 0 : GREETING_MS);
 }
 
 /** Writes sheets with few colors, so that they are small. */
 async function develop(taken: Map<Scene, Taken[]>): Promise<void> {
-  const lab = await Visitor.come();
+  const lab = await BrowserUser.open();
   let bytes = 0;
   const keep = (name: string, png: Uint8Array): void => {
     const file = join(folder, `${name}.png`);
@@ -96,13 +96,13 @@ async function develop(taken: Map<Scene, Taken[]>): Promise<void> {
       if (first !== undefined) keep(OPENS.file, await sheet(lab, [first.png], 1));
     }
   } finally {
-    await lab.leave();
+    await lab.close();
   }
   console.error(`  ${taken.size} sheets, ${Math.round(bytes / 1_000)} kB, in ${folder}`);
 }
 
 /** Arranges pictures in rows of two. */
-async function sheet(lab: Visitor, pngs: readonly Buffer[], scale: number): Promise<Uint8Array> {
+async function sheet(lab: BrowserUser, pngs: readonly Buffer[], scale: number): Promise<Uint8Array> {
   const encoded = pngs.map((png) => png.toString("base64"));
   const { width, height, data } = await lab.page.evaluate(
     async ({ encoded, scale }) => {

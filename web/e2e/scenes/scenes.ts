@@ -5,29 +5,29 @@ import type { Locator, Page } from "playwright-core";
 import { en } from "../../app/src/i18n/en.ts";
 import type { Words } from "../../app/src/i18n/words.ts";
 import { zh } from "../../app/src/i18n/zh.ts";
-import type { Visitor } from "../browser.ts";
+import type { BrowserUser } from "../browser.ts";
 import { ASK, type Language, type Question } from "./stage.ts";
 
 /** The user of a scene. */
-export class Guest {
-  readonly visitor: Visitor;
+export class SceneUser {
+  readonly user: BrowserUser;
   readonly page: Page;
   readonly language: Language;
   readonly words: Words;
 
-  constructor(visitor: Visitor, language: Language) {
-    this.visitor = visitor;
-    this.page = visitor.page;
+  constructor(user: BrowserUser, language: Language) {
+    this.user = user;
+    this.page = user.page;
     this.language = language;
     this.words = language === "en" ? en : zh;
   }
 
   /** Asks in a new conversation. */
   async ask(question: Question): Promise<void> {
-    await this.visitor.say(ASK[question][this.language]);
+    await this.user.send(ASK[question][this.language]);
   }
 
-  async asked(question: Question): Promise<void> {
+  async askAndWait(question: Question): Promise<void> {
     await this.ask(question);
     // Actions of a finished answer.
     await this.button(this.words.regenerate).waitFor();
@@ -70,7 +70,7 @@ export interface Scene {
   path?: string;
   /** Size of the window. */
   size?: { width: number; height: number };
-  arrive(guest: Guest): Promise<void>;
+  arrive(user: SceneUser): Promise<void>;
   /** Selector of the pictured part; default the whole page. */
   shown?: string;
   /** Not pictured: other scenes show the same. */
@@ -100,151 +100,151 @@ export const SCENES: readonly Scene[] = [
   {
     name: "chat",
     size: { width: 1280, height: 960 },
-    arrive: async (guest) => {
-      await guest.ask("plan");
-      await guest.page.getByRole("button", { name: new RegExp(`^${guest.words.approve}`) }).waitFor();
-      await guest.page.locator("textarea").first().blur();
+    arrive: async (user) => {
+      await user.ask("plan");
+      await user.page.getByRole("button", { name: new RegExp(`^${user.words.approve}`) }).waitFor();
+      await user.page.locator("textarea").first().blur();
     },
   },
   {
     name: "calls-at-work",
-    arrive: async (guest) => {
-      await guest.ask("live");
-      await guest.page.locator(".card[data-status=preparing]").waitFor();
-      await guest.page.locator(".card[data-status=running]").waitFor();
-      await guest.open("demo.calendar");
-      await guest.open("slow.work");
+    arrive: async (user) => {
+      await user.ask("live");
+      await user.page.locator(".card[data-status=preparing]").waitFor();
+      await user.page.locator(".card[data-status=running]").waitFor();
+      await user.open("demo.calendar");
+      await user.open("slow.work");
     },
   },
   {
     name: "question",
-    arrive: async (guest) => {
-      await guest.ask("questions");
-      await guest.page.getByText(guest.words.questionsOpen(2)).waitFor();
+    arrive: async (user) => {
+      await user.ask("questions");
+      await user.page.getByText(user.words.questionsOpen(2)).waitFor();
     },
   },
   {
     name: "question-denied-and-edited",
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.ask("questions");
-      await guest.page.getByText(guest.words.questionsOpen(2)).waitFor();
-      await guest.button(guest.words.editArguments).first().click();
-      await guest.page
-        .getByRole("button", { name: new RegExp(`^${guest.words.deny}`) })
+    arrive: async (user) => {
+      await user.ask("questions");
+      await user.page.getByText(user.words.questionsOpen(2)).waitFor();
+      await user.button(user.words.editArguments).first().click();
+      await user.page
+        .getByRole("button", { name: new RegExp(`^${user.words.deny}`) })
         .last()
         .click();
-      await guest.page.getByRole("textbox", { name: guest.words.denyReason }).waitFor();
+      await user.page.getByRole("textbox", { name: user.words.denyReason }).waitFor();
     },
   },
   {
     name: "how-calls-end",
     size: TALL,
-    arrive: async (guest) => {
-      const { page, words } = guest;
-      await guest.ask("states");
+    arrive: async (user) => {
+      const { page, words } = user;
+      await user.ask("states");
       // One is denied, one is stopped separately; the rest ends by itself.
       await page.getByRole("button", { name: new RegExp(`^${words.deny}`) }).click();
       const reason = page.getByRole("textbox", { name: words.denyReason });
-      await reason.fill(guest.language === "en" ? "Nobody works at night" : "夜里没人上班");
+      await reason.fill(user.language === "en" ? "Nobody works at night" : "夜里没人上班");
       await reason.press("Enter");
       await page.locator(".card[data-status=running]").filter({ hasText: "slow.work" }).waitFor();
-      await guest.open("slow.work");
-      await guest.button(words.cancelCall).click();
-      await guest.visitor.settled();
-      await guest.open("slow.work");
-      await guest.open("demo.fail");
-      await guest.open("demo_wether");
-      await guest.open("demo.calendar");
+      await user.open("slow.work");
+      await user.button(words.cancelCall).click();
+      await user.user.settled();
+      await user.open("slow.work");
+      await user.open("demo.fail");
+      await user.open("demo_wether");
+      await user.open("demo.calendar");
     },
   },
   {
     name: "group",
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.asked("group");
-      await guest.page.locator(".calls").click();
-      await guest.open("demo.weather");
+    arrive: async (user) => {
+      await user.askAndWait("group");
+      await user.page.locator(".calls").click();
+      await user.open("demo.weather");
     },
   },
   {
     name: "outputs",
     size: { width: 1280, height: 2_560 },
-    arrive: async (guest) => {
-      await guest.asked("outputs");
-      for (const tool of ["data.table", "data.tree", "data.lines", "data.picture"]) await guest.open(tool);
-      await guest.page.locator(".card-body img").waitFor();
-      await guest.fromTop();
+    arrive: async (user) => {
+      await user.askAndWait("outputs");
+      for (const tool of ["data.table", "data.tree", "data.lines", "data.picture"]) await user.open(tool);
+      await user.page.locator(".card-body img").waitFor();
+      await user.fromTop();
     },
   },
   {
     name: "output-raw",
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.asked("outputs");
-      await guest.open("data.table");
-      await guest.page.getByText(guest.words.raw, { exact: true }).first().click();
+    arrive: async (user) => {
+      await user.askAndWait("outputs");
+      await user.open("data.table");
+      await user.page.getByText(user.words.raw, { exact: true }).first().click();
     },
   },
   {
     name: "thinking",
-    arrive: async (guest) => {
-      await guest.asked("thinking");
-      await guest.page.getByRole("button", { name: /^(Thought|思考[了过])/ }).click();
+    arrive: async (user) => {
+      await user.askAndWait("thinking");
+      await user.page.getByRole("button", { name: /^(Thought|思考[了过])/ }).click();
     },
   },
   {
     name: "markdown",
     size: { width: 1280, height: 1_100 },
-    arrive: async (guest) => {
-      await guest.asked("markdown");
-      await guest.page.locator("pre [data-token]").first().waitFor();
-      await guest.fromTop();
+    arrive: async (user) => {
+      await user.askAndWait("markdown");
+      await user.page.locator("pre [data-token]").first().waitFor();
+      await user.fromTop();
     },
   },
   {
     name: "error",
-    arrive: async (guest) => {
-      await guest.ask("error");
-      await guest.button(guest.words.switchToText).waitFor();
+    arrive: async (user) => {
+      await user.ask("error");
+      await user.button(user.words.switchToText).waitFor();
     },
   },
-  { name: "cut", isPlain: true, arrive: async (guest) => await guest.asked("cut") },
+  { name: "cut", isPlain: true, arrive: async (user) => await user.askAndWait("cut") },
   {
     name: "said-meanwhile",
-    arrive: async (guest) => {
-      await guest.ask("slow");
-      await guest.page.locator(".part[data-kind=text]").waitFor();
-      const field = guest.page.locator("textarea").first();
-      await field.fill(guest.language === "en" ? "And in three sentences, please" : "请用三句话说");
-      await guest.page.keyboard.press("Alt+Enter");
-      await guest.page.getByText(guest.words.waitsForEnd).waitFor();
+    arrive: async (user) => {
+      await user.ask("slow");
+      await user.page.locator(".part[data-kind=text]").waitFor();
+      const field = user.page.locator("textarea").first();
+      await field.fill(user.language === "en" ? "And in three sentences, please" : "请用三句话说");
+      await user.page.keyboard.press("Alt+Enter");
+      await user.page.getByText(user.words.waitsForEnd).waitFor();
     },
   },
   {
     name: "conversations",
-    arrive: async (guest) => {
-      await guest.asked("cut");
-      await guest.page.locator(".conversation-row").first().waitFor();
+    arrive: async (user) => {
+      await user.askAndWait("cut");
+      await user.page.locator(".conversation-row").first().waitFor();
     },
   },
   {
     name: "conversation-menu",
     isPlain: true,
-    arrive: async (guest) => {
-      const { page } = guest;
-      await guest.asked("cut");
-      await guest.openMenu();
+    arrive: async (user) => {
+      const { page } = user;
+      await user.askAndWait("cut");
+      await user.openMenu();
       await page.locator(".menu-facts").getByText(/\d/).first().waitFor();
     },
   },
   {
     name: "share",
     isPlain: true,
-    arrive: async (guest) => {
-      const { page } = guest;
-      await guest.asked("cut");
-      await guest.openMenu();
+    arrive: async (user) => {
+      const { page } = user;
+      await user.askAndWait("cut");
+      await user.openMenu();
       await page.locator(".menu-item").nth(4).click();
       await page.locator("dialog .primary").click();
       await page.locator("dialog input[readonly]").waitFor();
@@ -254,10 +254,10 @@ export const SCENES: readonly Scene[] = [
     name: "phone-conversations",
     size: PHONE,
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.asked("cut");
-      await guest.button(guest.words.conversations).click();
-      await guest.page.locator("dialog .conversation-row").first().waitFor();
+    arrive: async (user) => {
+      await user.askAndWait("cut");
+      await user.button(user.words.conversations).click();
+      await user.page.locator("dialog .conversation-row").first().waitFor();
     },
   },
   {
@@ -270,34 +270,34 @@ export const SCENES: readonly Scene[] = [
   },
   {
     name: "picker",
-    arrive: async (guest) => {
-      await guest.asked("thinking");
-      await (await guest.visitor.openPicker()).locator("[data-row]").first().waitFor();
+    arrive: async (user) => {
+      await user.askAndWait("thinking");
+      await (await user.user.openPicker()).locator("[data-row]").first().waitFor();
     },
   },
   {
     name: "phone-picker",
     size: PHONE,
     isPlain: true,
-    arrive: async (guest) => {
-      await (await guest.visitor.openPicker()).locator("[data-row]").first().waitFor();
+    arrive: async (user) => {
+      await (await user.user.openPicker()).locator("[data-row]").first().waitFor();
     },
   },
   {
     name: "commands",
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.asked("thinking");
-      await guest.page.locator("textarea").first().fill("/");
-      await guest.page.getByRole("listbox").getByRole("option").first().waitFor();
+    arrive: async (user) => {
+      await user.askAndWait("thinking");
+      await user.page.locator("textarea").first().fill("/");
+      await user.page.getByRole("listbox").getByRole("option").first().waitFor();
     },
   },
   {
     name: "settings",
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.button(guest.words.settings).click();
-      await guest.page.getByLabel(guest.words.theme).waitFor();
+    arrive: async (user) => {
+      await user.button(user.words.settings).click();
+      await user.page.getByLabel(user.words.theme).waitFor();
     },
   },
   {
@@ -319,17 +319,17 @@ export const SCENES: readonly Scene[] = [
   },
   {
     name: "connect",
-    arrive: async (guest) => {
-      await guest.openModels();
-      await guest.page.getByRole("dialog").getByRole("listitem").first().waitFor();
+    arrive: async (user) => {
+      await user.openModels();
+      await user.page.getByRole("dialog").getByRole("listitem").first().waitFor();
     },
   },
   {
     name: "connect-key",
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.openModels();
-      const dialog = guest.page.getByRole("dialog");
+    arrive: async (user) => {
+      await user.openModels();
+      const dialog = user.page.getByRole("dialog");
       await dialog.getByRole("button", { name: "DeepSeek" }).click();
       await dialog.locator("form input").waitFor();
     },
@@ -337,9 +337,9 @@ export const SCENES: readonly Scene[] = [
   {
     name: "connect-own",
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.openModels();
-      const dialog = guest.page.getByRole("dialog");
+    arrive: async (user) => {
+      await user.openModels();
+      const dialog = user.page.getByRole("dialog");
       await dialog.locator("footer button").click();
       await dialog.locator("form input").first().fill("http://gpu-box:8000/v1");
     },
@@ -347,26 +347,26 @@ export const SCENES: readonly Scene[] = [
   {
     name: "keys",
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.page.locator("h1").first().click();
-      await guest.page.keyboard.press("?");
-      await guest.page.locator("dialog[open]").waitFor();
+    arrive: async (user) => {
+      await user.page.locator("h1").first().click();
+      await user.page.keyboard.press("?");
+      await user.page.locator("dialog[open]").waitFor();
     },
   },
   {
     name: "sign-in",
     isPlain: true,
-    arrive: async (guest) => {
-      await guest.page.evaluate(() => localStorage.removeItem("throughline.key"));
-      await guest.page.reload();
-      await guest.page.locator("#key").waitFor();
+    arrive: async (user) => {
+      await user.page.evaluate(() => localStorage.removeItem("throughline.key"));
+      await user.page.reload();
+      await user.page.locator("#key").waitFor();
     },
   },
   {
     name: "nothing-here",
     path: "/no-such-view",
     isPlain: true,
-    arrive: async (guest) => await guest.page.getByText(guest.words.notFound).waitFor(),
+    arrive: async (user) => await user.page.getByText(user.words.notFound).waitFor(),
   },
   {
     name: "tester",
@@ -430,10 +430,10 @@ export const SCENES: readonly Scene[] = [
   },
   {
     name: "metrics",
-    arrive: async (guest) => {
-      await guest.asked("outputs");
-      await guest.page.locator('a[href="/stats"]').click();
-      await guest.page.locator(".metrics table tbody tr").first().waitFor();
+    arrive: async (user) => {
+      await user.askAndWait("outputs");
+      await user.page.locator('a[href="/stats"]').click();
+      await user.page.locator(".metrics table tbody tr").first().waitFor();
     },
   },
   {
@@ -451,9 +451,9 @@ export const SCENES: readonly Scene[] = [
   {
     name: "phone",
     size: PHONE,
-    arrive: async (guest) => {
-      await guest.ask("questions");
-      await guest.page.getByRole("group").first().waitFor();
+    arrive: async (user) => {
+      await user.ask("questions");
+      await user.page.getByRole("group").first().waitFor();
     },
   },
   {

@@ -1,34 +1,34 @@
 import { expect, test } from "vitest";
-import type { Kind, Visitor } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions, BrowserUser } from "../browser.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of();
+const fixture = ServerFixture.of();
 
 /** A user at the agents view of a server of their own. */
-async function visitor(kind: Kind = {}): Promise<{ somebody: Visitor; server: Server }> {
-  const server = await house.own(Server.start());
-  const somebody = await house.visitor(kind, server, "/agents");
-  await somebody.page.locator(".agent-row").first().waitFor();
-  return { somebody, server };
+async function openAgents(options: BrowserOptions = {}): Promise<{ user: BrowserUser; server: Server }> {
+  const server = await fixture.ownServer(Server.start());
+  const user = await fixture.user(options, server, "/agents");
+  await user.page.locator(".agent-row").first().waitFor();
+  return { user, server };
 }
 
 /** Duplicates the current agent. */
-async function duplicated({ page }: Visitor, name: string): Promise<void> {
+async function duplicated({ page }: BrowserUser, name: string): Promise<void> {
   await page.getByRole("button", { name: "Duplicate to edit" }).click();
   await page.getByRole("textbox", { name: "Name" }).fill(name);
   await page.keyboard.press("Enter");
   await page.getByRole("heading", { name, level: 2 }).waitFor();
 }
 
-async function saved({ page }: Visitor): Promise<void> {
+async function saved({ page }: BrowserUser): Promise<void> {
   await page.keyboard.press("Control+s");
   await page.getByText("Saved. Applies to new turns.").waitFor();
 }
 
 test("an agent of the file is copied, changed, and answers so in the next turn", async () => {
-  const { somebody } = await visitor();
-  const { page } = somebody;
+  const { user } = await openAgents();
+  const { page } = user;
   await page.getByText("defined in the configuration file").waitFor();
   // As text: no disabled fields.
   await page.locator("dt", { hasText: "System prompt" }).waitFor();
@@ -47,12 +47,12 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   await page.getByText("demo.weather", { exact: true }).first().waitFor();
   await settings.fill("no such thing");
   await page.getByText("Nothing found").waitFor();
-  await somebody.picture("agents-searched");
+  await user.picture("agents-searched");
   await settings.fill("");
   await expect.poll(() => page.getByRole("button", { name: "Delete" }).count()).toBe(0);
-  await somebody.picture("agents-file");
-  expect(await somebody.violations()).toEqual([]);
-  await duplicated(somebody, "careful");
+  await user.picture("agents-file");
+  expect(await user.violations()).toEqual([]);
+  await duplicated(user, "careful");
 
   // The preview shows unsaved changes as the model would get them.
   const preview = page.getByRole("region", { name: "What the model sees" });
@@ -71,36 +71,36 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   await page.getByLabel("Choose a tool").selectOption("demo.weather");
   await page.getByText('rule:1 ask demo.weather city = "Paris"').waitFor();
   await rule.getByText("Matched").waitFor();
-  await somebody.picture("agents-rule");
+  await user.picture("agents-rule");
   await page.getByRole("textbox", { name: "Arguments" }).fill('{"city": "Oslo"}');
   await page.getByText("effect:read").waitFor();
 
   await page.getByLabel("Switch for demo.fail").selectOption("Off");
-  await page.getByText(/Not offered: disabled/).waitFor();
-  await somebody.picture("agents");
-  expect(await somebody.violations()).toEqual([]);
-  await saved(somebody);
+  await page.getByText(/Not offered: switched off/).waitFor();
+  await user.picture("agents");
+  expect(await user.violations()).toEqual([]);
+  await saved(user);
 
   // The next turn follows the rule.
   await page.getByRole("button", { name: "Chat with this agent" }).click();
-  await somebody.say("What's the weather in Paris?");
+  await user.send("What's the weather in Paris?");
   await page
     .getByRole("button", { name: /^Approve/ })
     .first()
     .waitFor();
-  await somebody.picture("agents-asks");
+  await user.picture("agents-asks");
   await page
     .getByRole("button", { name: /^Approve/ })
     .first()
     .click();
-  await somebody.settled();
+  await user.settled();
 });
 
 test("text rules are tried while they are typed, saved in their order, and hold in the next turn", async () => {
-  const { somebody, server } = await visitor();
-  const { page } = somebody;
+  const { user, server } = await openAgents();
+  const { page } = user;
   await page.locator(".agent-row").first().click();
-  await duplicated(somebody, "discreet");
+  await duplicated(user, "discreet");
   const rules = page.getByRole("region", { name: "Text rules", exact: true });
   await rules.getByRole("button", { name: "Add a text rule" }).click();
   const first = rules.getByRole("listitem", { name: "Text rule 1" });
@@ -125,8 +125,8 @@ test("text rules are tried while they are typed, saved in their order, and hold 
   await rules.getByLabel("The text is").selectOption("a user message");
   await second.getByText("1 match").waitFor();
   await expect.poll(() => first.getByText(/match/).count()).toBe(1);
-  await somebody.picture("agents-text-rules");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("agents-text-rules");
+  expect(await user.violations()).toEqual([]);
 
   // In the other order the second rule has nothing to match.
   await second.getByRole("button", { name: "Move up: Text rule 2" }).click();
@@ -134,24 +134,24 @@ test("text rules are tried while they are typed, saved in their order, and hold 
     .getByRole("listitem", { name: "Text rule 1" })
     .getByRole("button", { name: "User messages", pressed: true })
     .waitFor();
-  await saved(somebody);
+  await saved(user);
   const client = await server.client();
   const { settings } = await client.call("GET /v1/agents/{agent}", { path: { agent: "discreet" } });
   expect(settings.text_rules?.map(({ pattern }) => pattern)).toEqual(["house", "(?i)one message"]);
 
   await page.getByRole("button", { name: "Chat with this agent" }).click();
-  await somebody.say("Tell me about yourself in detail, with Markdown");
-  await somebody.settled();
+  await user.send("Tell me about yourself in detail, with Markdown");
+  await user.settled();
   const text = () => page.locator("article").last().textContent();
   await expect.poll(text).toContain("house note");
   expect((await text())?.toLowerCase()).not.toContain("one message");
 });
 
 test("permissions in one word decide where no rule does", async () => {
-  const { somebody, server } = await visitor();
-  const { page } = somebody;
+  const { user, server } = await openAgents();
+  const { page } = user;
   await page.locator(".agent-row").first().click();
-  await duplicated(somebody, "reader");
+  await duplicated(user, "reader");
   const rules = page.getByRole("region", { name: "Rules", exact: true });
   await page.getByLabel("Choose a tool").selectOption("demo.calendar");
   await rules.getByText("effect:write").waitFor();
@@ -161,22 +161,22 @@ test("permissions in one word decide where no rule does", async () => {
   await rules.getByLabel("If no rule matches").selectOption("Everything");
   await rules.getByText("permissions:everything").waitFor();
   await rules.getByLabel("If no rule matches").scrollIntoViewIfNeeded();
-  await somebody.picture("agents-permissions");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("agents-permissions");
+  expect(await user.violations()).toEqual([]);
   await rules.getByLabel("If no rule matches").selectOption("Read only");
-  await saved(somebody);
+  await saved(user);
   const client = await server.client();
   const { settings } = await client.call("GET /v1/agents/{agent}", { path: { agent: "reader" } });
   expect(settings.permissions).toBe("read_only");
 });
 
 test("nothing typed is lost: not by a save that fails, and not by leaving", async () => {
-  const { somebody, server } = await visitor();
-  const { page } = somebody;
+  const { user, server } = await openAgents();
+  const { page } = user;
   await page.locator(".agent-row").first().click();
-  await duplicated(somebody, "kept");
+  await duplicated(user, "kept");
   await page.getByRole("textbox", { name: "System prompt" }).fill("Hello {{ usr }}");
-  await page.getByRole("textbox", { name: "Tool rounds" }).fill("many");
+  await page.getByRole("textbox", { name: "Rounds of tools" }).fill("many");
   await page.keyboard.press("Control+s");
   await page.getByRole("alert").getByText("invalid_agent").waitFor();
   await page.locator('[aria-invalid="true"]:focus').waitFor();
@@ -184,17 +184,17 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await expect
     .poll(() => page.getByRole("textbox", { name: "System prompt" }).inputValue())
     .toBe("Hello {{ usr }}");
-  await expect.poll(() => page.getByRole("textbox", { name: "Tool rounds" }).inputValue()).toBe("many");
-  await somebody.picture("agents-refused");
-  expect(await somebody.violations()).toEqual([]);
+  await expect.poll(() => page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("many");
+  await user.picture("agents-refused");
+  expect(await user.violations()).toEqual([]);
 
   await page.locator(`a[href="/history"]`).click();
   await page.getByRole("dialog").waitFor();
-  await somebody.picture("agents-leave");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("agents-leave");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "Keep editing" }).click();
   await page.getByRole("textbox", { name: "System prompt" }).fill("Hello {{ user }}");
-  await page.getByRole("textbox", { name: "Tool rounds" }).fill("");
+  await page.getByRole("textbox", { name: "Rounds of tools" }).fill("");
   await page.goBack();
   await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -203,10 +203,10 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await expect
     .poll(() => page.getByRole("textbox", { name: "System prompt" }).inputValue())
     .toBe("Hello {{ user }}");
-  await expect.poll(() => page.getByRole("textbox", { name: "Tool rounds" }).inputValue()).toBe("5");
+  await expect.poll(() => page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("5");
 
   // Another user saves first.
-  const elsewhere = await somebody.tab();
+  const elsewhere = await user.tab();
   await elsewhere.goto(`${server.url}/agents?agent=kept`);
   await elsewhere.getByRole("textbox", { name: "System prompt" }).fill("Theirs");
   await elsewhere.keyboard.press("Control+s");
@@ -214,8 +214,8 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.getByRole("textbox", { name: "System prompt" }).fill("Mine");
   await page.keyboard.press("Control+s");
   await page.getByText("changed_meanwhile").waitFor();
-  await somebody.picture("agents-conflict");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("agents-conflict");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "Overwrite with mine" }).click();
   await page.getByText("Saved. Applies to new turns.").waitFor();
 
@@ -225,12 +225,12 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
 });
 
 test("in Chinese, in the dark and on a phone it is all there", async () => {
-  const { somebody } = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
-  const { page } = somebody;
-  await somebody.picture("agents-phone-list");
+  const { user } = await openAgents({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const { page } = user;
+  await user.picture("agents-phone-list");
   // The list only: an agent is one step further.
   expect(await page.getByRole("heading", { level: 2 }).count()).toBe(0);
-  expect(await somebody.violations()).toEqual([]);
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "新建智能体" }).click();
   await page.getByRole("textbox", { name: "名称" }).fill("小助手");
   await page.getByRole("button", { name: "创建", exact: true }).click();
@@ -248,13 +248,13 @@ test("in Chinese, in the dark and on a phone it is all there", async () => {
       "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
     );
   await expect.poll(wide).toEqual([]);
-  await somebody.picture("agents-phone");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("agents-phone");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("link", { name: "全部智能体" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "放弃" }).click();
   await page.getByRole("link", { name: /小助手/ }).click();
   await page.setViewportSize({ width: 1440, height: 900 });
   await page.getByRole("region", { name: "模型看到的内容" }).locator("pre").waitFor();
-  await somebody.picture("agents-zh-dark");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("agents-zh-dark");
+  expect(await user.violations()).toEqual([]);
 });

@@ -1,8 +1,8 @@
 // Approvals and the effect of each answer.
 
 import { expect, test } from "vitest";
-import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const entry = (title: string): Rule => ({
   times: 1,
@@ -10,14 +10,14 @@ const entry = (title: string): Rule => ({
 });
 const say = (text: string): Rule => ({ times: 1, does: [{ say: text }] });
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 /** Answers the first call; returns whether the second one, with other arguments, asks again. */
 async function asksAgain(choice: string, onlyThese: boolean): Promise<boolean> {
   const rules = [entry("Tea"), say("One."), entry("Lunch"), say("Two.")];
-  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("first");
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("first");
   const question = page.getByRole("group", { name: /wants to run/ });
   // By keyboard, as soon as the shortcut is shown.
   await question.locator("kbd").first().waitFor();
@@ -25,12 +25,12 @@ async function asksAgain(choice: string, onlyThese: boolean): Promise<boolean> {
   await page.keyboard.press("Shift+A");
   await question.getByText(/never ask again/).waitFor();
   if (onlyThese) await question.getByRole("checkbox").check();
-  await somebody.picture(`approval-lasting-${onlyThese ? "these" : "any"}`);
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture(`approval-lasting-${onlyThese ? "these" : "any"}`);
+  expect(await user.violations()).toEqual([]);
   await question.getByRole("button", { name: choice }).click();
   await page.locator(".markdown", { hasText: "One." }).waitFor();
-  await somebody.settled();
-  await somebody.say("second");
+  await user.settled();
+  await user.send("second");
   const done = page.locator(".card[data-status=success]").nth(1);
   await question.or(done).first().waitFor();
   return (await question.count()) > 0;
@@ -45,9 +45,9 @@ test("a tool that is always allowed with these arguments only asks for others", 
 });
 
 test("a question is a sentence with fields, its JSON one press away, and no word of the engine in it", async () => {
-  const somebody = await house.visitor({}, await house.own(Server.scripted([entry("Tea"), say("One.")])));
-  const { page } = somebody;
-  await somebody.say("first");
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted([entry("Tea"), say("One.")])));
+  const { page } = user;
+  await user.send("first");
   const question = page.getByRole("group", { name: /wants to run/ });
   await question.waitFor();
   await expect.poll(() => question.locator(".asked-fields dt").allInnerTexts()).toEqual(["title", "when"]);
@@ -55,21 +55,21 @@ test("a question is a sentence with fields, its JSON one press away, and no word
     .poll(() => question.locator(".asked-fields dd").allInnerTexts())
     .toEqual(["Tea", "2026-11-23T08:00"]);
   expect(await question.innerText()).not.toContain("effect:");
-  await somebody.picture("approval-fields");
+  await user.picture("approval-fields");
   await question.getByRole("button", { name: "Raw" }).click();
   await expect.poll(() => question.locator("pre").innerText()).toContain('"title": "Tea"');
   await page.setViewportSize({ width: 390, height: 844 });
-  await somebody.inTheme("dark");
-  await somebody.picture("approval-fields-phone-dark");
+  await user.inTheme("dark");
+  await user.picture("approval-fields-phone-dark");
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
 });
 
 test("a denial that lasts is given by keyboard alone, and the next call is denied without a question", async () => {
   const rules = [entry("Tea"), say("One."), entry("Lunch"), say("Two.")];
-  const server = await house.own(Server.scripted(rules));
-  const somebody = await house.visitor({}, server);
-  const { page } = somebody;
-  await somebody.say("first");
+  const server = await fixture.ownServer(Server.scripted(rules));
+  const user = await fixture.user({}, server);
+  const { page } = user;
+  await user.send("first");
   const question = page.getByRole("group", { name: /wants to run/ });
   await question.locator("kbd").first().waitFor();
   await page.keyboard.press("F6");
@@ -80,16 +80,16 @@ test("a denial that lasts is given by keyboard alone, and the next call is denie
     .poll(() => question.getByRole("button", { name: "More ways to deny" }).getAttribute("aria-expanded"))
     .toBe("true");
   await page.keyboard.type("Not on Sundays");
-  await somebody.picture("approval-denial-lasting");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("approval-denial-lasting");
+  expect(await user.violations()).toEqual([]);
   // Tab order: Deny, Deny and stop, this turn, this conversation.
   for (let presses = 0; presses < 4; presses++) await page.keyboard.press("Tab");
   await expect.poll(() => page.locator(":focus").innerText()).toBe("Deny in this conversation");
   await page.keyboard.press("Enter");
   await page.locator(".markdown", { hasText: "One." }).waitFor();
   await page.locator(".card[data-status=denied]").getByText("Not on Sundays").waitFor();
-  await somebody.settled();
-  await somebody.say("second");
+  await user.settled();
+  await user.send("second");
   await page.locator(".markdown", { hasText: "Two." }).waitFor();
   await page.locator(".card[data-status=denied]").nth(1).waitFor();
   expect(await question.count()).toBe(0);
@@ -105,18 +105,18 @@ test.each([
   "a call is denied and the turn stops, so that the model is not asked again: %s",
   async (...kind) => {
     const [locale, colorScheme, width, wants, more, stop] = kind;
-    const server = await house.own(Server.scripted([entry("Tea"), say("Never reached.")]));
-    const somebody = await house.visitor({ locale, colorScheme, width, height: 860 }, server);
-    const { page } = somebody;
-    await somebody.say("first");
+    const server = await fixture.ownServer(Server.scripted([entry("Tea"), say("Never reached.")]));
+    const user = await fixture.user({ locale, colorScheme, width, height: 860 }, server);
+    const { page } = user;
+    await user.send("first");
     const question = page.getByRole("group", { name: wants });
     await question.getByRole("button", { name: more }).click();
     await question.getByRole("button", { name: stop }).waitFor();
-    await somebody.picture(`approval-deny-and-stop-${locale}`);
-    expect(await somebody.violations()).toEqual([]);
+    await user.picture(`approval-deny-and-stop-${locale}`);
+    expect(await user.violations()).toEqual([]);
     await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
     await question.getByRole("button", { name: stop }).click();
-    await somebody.settled();
+    await user.settled();
     await page.locator(".card[data-status=denied]").waitFor();
     expect(await page.getByText("Never reached.").count()).toBe(0);
     const client = await server.client();

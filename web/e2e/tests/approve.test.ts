@@ -1,13 +1,13 @@
 // The page of an approval link in a chat: it shows the exact arguments, and its answer counts once.
 
 import { expect, test } from "vitest";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 /** Markup, a character that reverses the text around it, and an invisible one. */
 const ENTRY = { title: "<b>Tea</b> \u202e→\ufe0f", when: "2026-11-24" };
 
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted([
     {
       when: { contains: "note", step: 1 },
@@ -17,16 +17,16 @@ const house = House.of(() =>
   ]),
 );
 
-interface Said {
+interface ChatMessage {
   role: string;
   content: string;
 }
 
 /** The response to a chat client. */
-async function chat(messages: readonly Said[]): Promise<string> {
-  const response = await fetch(`${house.server.url}/v1/chat/completions`, {
+async function chat(messages: readonly ChatMessage[]): Promise<string> {
+  const response = await fetch(`${fixture.server.url}/v1/chat/completions`, {
     method: "POST",
-    headers: { "content-type": "application/json", authorization: `Bearer ${await house.server.key()}` },
+    headers: { "content-type": "application/json", authorization: `Bearer ${await fixture.server.key()}` },
     body: JSON.stringify({ model: "default:text", messages }),
   });
   expect(response.status).toBe(200);
@@ -35,7 +35,7 @@ async function chat(messages: readonly Said[]): Promise<string> {
 }
 
 /** A chat that ended with an approval, and the link in it. */
-async function asked(): Promise<{ messages: Said[]; link: string }> {
+async function chatWithApproval(): Promise<{ messages: ChatMessage[]; link: string }> {
   const question = { role: "user", content: "note it" };
   const answer = await chat([question]);
   const link = /\((http\S+#\S+)\)/.exec(answer)?.[1] ?? "";
@@ -44,9 +44,9 @@ async function asked(): Promise<{ messages: Said[]; link: string }> {
 }
 
 test("a link shows the call as it runs, and a yes there goes on in the chat", async () => {
-  const { messages, link } = await asked();
-  const somebody = await house.stranger({ width: 390, height: 700 });
-  const { page } = somebody;
+  const { messages, link } = await chatWithApproval();
+  const user = await fixture.anonymous({ width: 390, height: 700 });
+  const { page } = user;
   await page.goto(link);
   await page.getByText("The assistant in your chat wants to run this:").waitFor();
   expect(new URL(page.url()).hash, "the link's code leaves the address").toBe("");
@@ -54,8 +54,8 @@ test("a link shows the call as it runs, and a yes there goes on in the chat", as
   expect(shown).toContain('"title": "<b>Tea</b> \\u202e→\\ufe0f"');
   expect(JSON.parse(shown)).toEqual(ENTRY);
   expect(await page.locator("pre b").count(), "data is text").toBe(0);
-  await somebody.picture("approve");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("approve");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "Yes, run it" }).click();
   await page.getByText(/^Approved\./).waitFor();
   await expect.poll(() => page.getByRole("button").count(), { message: "it is answered once" }).toBe(0);
@@ -66,18 +66,18 @@ test("a link shows the call as it runs, and a yes there goes on in the chat", as
   await page.goto(link);
   await page.getByText(/question not found/).waitFor();
   expect(await page.getByRole("button").count()).toBe(0);
-  somebody.complaints.length = 0;
+  user.errors.length = 0;
 });
 
 test("a no in Chinese, in the dark", async () => {
-  const { messages, link } = await asked();
-  const somebody = await house.stranger({ locale: "zh-CN", colorScheme: "dark" });
-  const { page } = somebody;
+  const { messages, link } = await chatWithApproval();
+  const user = await fixture.anonymous({ locale: "zh-CN", colorScheme: "dark" });
+  const { page } = user;
   await page.goto(link);
   await page.getByText("聊天中的助手想运行：").waitFor();
   await expect.poll(() => page.locator("html").getAttribute("lang")).toBe("zh-Hans");
-  await somebody.picture("approve-zh");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("approve-zh");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "否" }).click();
   await page.getByText(/^已拒绝。/).waitFor();
   const rest = await chat([...messages, { role: "user", content: "no" }]);

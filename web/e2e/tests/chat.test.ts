@@ -1,14 +1,14 @@
 import { expect, test } from "vitest";
 import { Gate } from "../gate.ts";
-import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 test("one click on the printed link opens the page, and no key is left in the address", async () => {
-  const own = await house.own(Server.start());
-  const somebody = await house.stranger();
-  const { page } = somebody;
+  const own = await fixture.ownServer(Server.start());
+  const user = await fixture.anonymous();
+  const { page } = user;
   await page.goto(own.link);
   await page.locator("textarea").waitFor();
   await expect.poll(() => page.url()).toBe(`${own.url}/`);
@@ -19,40 +19,40 @@ test("one click on the printed link opens the page, and no key is left in the ad
   await page.goto(own.link);
   await page.reload();
   await page.getByText("Sign in to Throughline").waitFor();
-  await somebody.picture("sign-in");
+  await user.picture("sign-in");
 });
 
 test("a first visitor asks with one click, and one message answers with its calls in it", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.picture("first-run");
-  expect(await somebody.violations()).toEqual([]);
+  const user = await fixture.user();
+  const { page } = user;
+  await user.picture("first-run");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: /Compare the weather/ }).click();
   await page.locator(".card").first().waitFor();
-  await somebody.settled();
+  await user.settled();
   await expect.poll(() => page.getByRole("article", { name: "Assistant message" }).count()).toBe(1);
   const group = page.getByRole("button", { name: /3 tool calls finished/ });
   await group.click();
-  await expect.poll(() => somebody.cards()).toEqual(Array(3).fill("demo.weather success"));
+  await expect.poll(() => user.cards()).toEqual(Array(3).fill("demo.weather success"));
   await page.locator(".card-head").first().click();
   await page
     .getByText(/Output/i)
     .first()
     .waitFor();
-  await somebody.picture("weather");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("weather");
+  expect(await user.violations()).toEqual([]);
   await expect.poll(() => new URL(page.url()).pathname).toMatch(/^\/c\//);
 });
 
 test("a question is answered with one key, and the tool runs", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("Put a meeting into my calendar tomorrow at 9");
   const question = page.getByRole("group", { name: /wants to run/ });
   await question.waitFor();
   await expect.poll(() => page.title()).toContain("Waiting for you");
-  await somebody.picture("approval");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("approval");
+  expect(await user.violations()).toEqual([]);
   // In a text field, letters are not shortcuts.
   await page.locator("textarea").first().press("a");
   await expect.poll(() => page.locator("textarea").first().inputValue()).toBe("a");
@@ -60,14 +60,14 @@ test("a question is answered with one key, and the tool runs", async () => {
   await page.locator("textarea").first().fill("");
   await page.keyboard.press("F6");
   await page.keyboard.press("a");
-  await somebody.settled();
-  await expect.poll(() => somebody.cards()).toEqual(["time.now success", "demo.calendar success"]);
+  await user.settled();
+  await expect.poll(() => user.cards()).toEqual(["time.now success", "demo.calendar success"]);
 });
 
 test("a denial with its reason reaches the model", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("Put a meeting into my calendar tomorrow at 9");
   // With its shortcut.
   await page
     .getByRole("group", { name: /wants to run/ })
@@ -77,28 +77,28 @@ test("a denial with its reason reaches the model", async () => {
   await page.keyboard.press("d");
   await page.getByRole("textbox", { name: /^Reason/ }).fill("not on a Monday");
   await page.keyboard.press("Enter");
-  await somebody.settled();
-  await expect.poll(() => somebody.cards()).toEqual(["time.now success", "demo.calendar denied"]);
+  await user.settled();
+  await expect.poll(() => user.cards()).toEqual(["time.now success", "demo.calendar denied"]);
   await page
     .getByText(/not on a Monday/)
     .first()
     .waitFor();
-  await somebody.picture("denied");
+  await user.picture("denied");
 });
 
 test("arguments are edited before they run", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("Put a meeting into my calendar tomorrow at 9");
   await page.getByRole("button", { name: "Edit arguments" }).click();
   const field = page.getByRole("textbox", { name: "title" });
   await field.fill((await field.inputValue()).replace("Meeting", "Breakfast"));
-  await somebody.picture("approval-edited");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("approval-edited");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "Approve with edits" }).click();
-  await somebody.settled();
+  await user.settled();
   await page.locator(".part[data-kind=text]").filter({ hasText: "Breakfast" }).waitFor();
-  await expect.poll(async () => (await somebody.cards()).at(-1)).toBe("demo.calendar success");
+  await expect.poll(async () => (await user.cards()).at(-1)).toBe("demo.calendar success");
   const head = page.locator(".card-head").last();
   await expect.poll(() => head.innerText()).toContain("edited by you");
   await expect.poll(() => head.locator(".summary").innerText()).toContain("Breakfast");
@@ -112,9 +112,9 @@ test("a reload in mid-reply loses and doubles nothing", async () => {
   const rules: Rule[] = [
     { does: [counted(numbers.slice(0, 30).join("")), gate.move, counted(numbers.slice(30).join(""))] },
   ];
-  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("Count to 40");
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("Count to 40");
   await page.locator(".part[data-kind=text]").first().waitFor();
   await expect.poll(() => new URL(page.url()).pathname).toMatch(/^\/c\//);
   await page.reload();
@@ -124,7 +124,7 @@ test("a reload in mid-reply loses and doubles nothing", async () => {
     .locator(".part[data-kind=text]")
     .filter({ hasText: /\b40\b/ })
     .waitFor();
-  await somebody.settled();
+  await user.settled();
   const live = await page.locator(".part[data-kind=text]").allInnerTexts();
   await page.reload();
   await page.locator(".part[data-kind=text]").first().waitFor();
@@ -134,12 +134,12 @@ test("a reload in mid-reply loses and doubles nothing", async () => {
 });
 
 test("Esc stops, and what was there stays", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("Count slowly to 100");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("Count slowly to 100");
   await page.locator(".part[data-kind=text]").filter({ hasText: /\b3\b/ }).waitFor();
   await page.keyboard.press("Escape");
-  await somebody.settled();
+  await user.settled();
   await page.getByRole("button", { name: "Send" }).waitFor();
   const text = (await page.locator(".part[data-kind=text]").allInnerTexts()).join(" ");
   expect(text).toMatch(/\b3\b/);
@@ -153,33 +153,33 @@ test("what is said in mid-turn is taken in, or begins the next turn", async () =
     { when: { has_result: false }, does: [{ call: { name: "time_now", arguments: {} } }] },
     { does: [{ say: "It is late." }] },
   ];
-  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("Count to three");
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("Count to three");
   await page.locator(".part[data-kind=text]").first().waitFor();
   await page.locator("textarea").first().fill("What time is it?");
   await page.keyboard.press("Alt+Enter");
   await page.getByText("Sends after this turn").waitFor();
-  await somebody.picture("queued");
+  await user.picture("queued");
   gate.open();
   await page.getByRole("article", { name: "Your message" }).nth(1).waitFor();
   await page.getByText("It is late.").first().waitFor();
-  await somebody.settled();
-  await expect.poll(() => somebody.cards()).toEqual(["time.now success"]);
+  await user.settled();
+  await expect.poll(() => user.cards()).toEqual(["time.now success"]);
 });
 
 test("the avatar acts in mid-reply, and what is only shown again moves nothing", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   const face = (name: string) => page.getByRole("img", { name: `Twine: ${name}`, exact: true });
   await face("Neutral").waitFor();
-  await somebody.say("Wink at me while you talk");
+  await user.send("Wink at me while you talk");
   await face("Wink").waitFor();
-  await somebody.settled();
-  await expect.poll(() => somebody.cards()).toEqual(["live2d.expression success"]);
+  await user.settled();
+  await expect.poll(() => user.cards()).toEqual(["live2d.expression success"]);
   await page.getByText("The avatar says: done.").first().waitFor();
-  await somebody.picture("avatar");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("avatar");
+  expect(await user.violations()).toEqual([]);
   await page.reload();
   await page.locator(".card").waitFor();
   await face("Neutral").waitFor();
@@ -193,8 +193,8 @@ test("the avatar acts in mid-reply, and what is only shown again moves nothing",
 });
 
 test("on a phone the avatar is a bubble that opens, and whoever does not want it hides it, for good", async () => {
-  const somebody = await house.visitor({ width: 360, height: 740 });
-  const { page } = somebody;
+  const user = await fixture.user({ width: 360, height: 740 });
+  const { page } = user;
   const bubble = page.getByRole("button", { name: "Avatar: Neutral" });
   await bubble.click();
   const sheet = page.getByRole("dialog", { name: "Avatar" });
@@ -208,8 +208,8 @@ test("on a phone the avatar is a bubble that opens, and whoever does not want it
     return close === null ? Number.POSITIVE_INFINITY : close.x + close.width;
   };
   await expect.poll(right, { message: "it is closed within the screen" }).toBeLessThan(360);
-  await somebody.picture("avatar-sheet-phone");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("avatar-sheet-phone");
+  expect(await user.violations()).toEqual([]);
   await sheet.getByRole("button", { name: "Close" }).click();
   await page.getByRole("button", { name: "Avatar: Smile" }).waitFor();
 
@@ -227,10 +227,10 @@ test("on a phone the avatar is a bubble that opens, and whoever does not want it
 });
 
 test("on a phone the avatar is moved out of the way, stays there, and is closed", async () => {
-  const somebody = await house.visitor({ width: 390, height: 800 });
-  const { page } = somebody;
-  await somebody.say("hello");
-  await somebody.settled();
+  const user = await fixture.user({ width: 390, height: 800 });
+  const { page } = user;
+  await user.send("hello");
+  await user.settled();
   const bubble = page.locator(".avatar-bubble");
   // When it has stopped moving.
   await bubble.hover({ position: { x: 30, y: 30 } });
@@ -243,7 +243,7 @@ test("on a phone the avatar is moved out of the way, stays there, and is closed"
   };
   await expect.poll(moved).toBeLessThan(2);
   expect(await page.getByRole("dialog", { name: "Avatar" }).isVisible(), "a drag is no tap").toBe(false);
-  await somebody.picture("avatar-moved-phone");
+  await user.picture("avatar-moved-phone");
   await page.reload();
   await expect.poll(moved).toBeLessThan(2);
   // Also without dragging.
@@ -251,7 +251,7 @@ test("on a phone the avatar is moved out of the way, stays there, and is closed"
   await page.getByRole("button", { name: "Move to the other side" }).click();
   await page.getByRole("button", { name: "Close", exact: true }).click();
   await expect.poll(async () => (await bubble.boundingBox())?.x ?? 0).toBeGreaterThan(200);
-  expect(await somebody.violations()).toEqual([]);
+  expect(await user.violations()).toEqual([]);
   await bubble.getByRole("button", { name: "Hide the avatar" }).click();
   await expect.poll(() => bubble.count()).toBe(0);
 });
@@ -263,49 +263,49 @@ test("the avatar thinks while the model does, and waits with you at a question",
     { times: 1, does: [gate.move, { say: "A question." }, ask] },
     { does: [{ say: "It is in." }] },
   ];
-  const server = await house.own(Server.scripted(rules));
-  const somebody = await house.visitor({ width: 1440 }, server);
-  const { page } = somebody;
+  const server = await fixture.ownServer(Server.scripted(rules));
+  const user = await fixture.user({ width: 1440 }, server);
+  const { page } = user;
   const avatar = page.getByRole("complementary", { name: "Avatar" });
-  await somebody.say("Tea, please");
+  await user.send("Tea, please");
   await avatar.getByRole("img", { name: "Twine: Thinking" }).waitFor();
-  await somebody.picture("avatar-thinks");
+  await user.picture("avatar-thinks");
   gate.open();
   await avatar.getByRole("img", { name: "Twine: Smile" }).waitFor();
-  await somebody.picture("avatar-waits");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("avatar-waits");
+  expect(await user.violations()).toEqual([]);
   await page.locator(".card").getByRole("button", { name: "Approve", exact: true }).click();
-  await somebody.settled();
+  await user.settled();
   await avatar.getByRole("img", { name: "Twine: Neutral" }).waitFor();
 });
 
 test("an edit is another branch, and both can be gone to", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("What time is it?");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("What time is it?");
   await page.locator(".card").waitFor();
-  await somebody.settled();
+  await user.settled();
   await page.getByRole("button", { name: "Edit" }).first().click();
   await page.getByRole("textbox", { name: "Your message" }).fill("Smile at me");
   await page.getByRole("list", { name: "Chat" }).getByRole("button", { name: "Send" }).click();
   await page.getByText("2 of 2").waitFor();
-  await expect.poll(async () => (await somebody.cards()).join()).toContain("live2d.");
+  await expect.poll(async () => (await user.cards()).join()).toContain("live2d.");
   await page.getByRole("button", { name: "Previous answer" }).click();
   await page.getByText("1 of 2").waitFor();
-  await expect.poll(() => somebody.cards()).toEqual(["time.now success"]);
+  await expect.poll(() => user.cards()).toEqual(["time.now success"]);
 });
 
 test("a server that is killed and comes back goes on with the same message", async () => {
-  const own = await house.own(Server.start());
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
-  await somebody.say("Count slowly to 30");
+  const own = await fixture.ownServer(Server.start());
+  const user = await fixture.user({}, own);
+  const { page } = user;
+  await user.send("Count slowly to 30");
   await page.locator(".part[data-kind=text]").filter({ hasText: /\b2\b/ }).waitFor();
   await own.kill();
   await page.getByText("Reconnecting; nothing is lost").waitFor();
-  await somebody.picture("reconnecting");
+  await user.picture("reconnecting");
   await own.start();
-  await somebody.settled();
+  await user.settled();
   await expect.poll(() => page.getByRole("article", { name: "Assistant message" }).count()).toBe(1);
   await page
     .locator(".part[data-kind=text]")
@@ -314,12 +314,12 @@ test("a server that is killed and comes back goes on with the same message", asy
 });
 
 test("language and theme are chosen, hold at once and stay", async () => {
-  const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark" });
-  const { page } = somebody;
+  const user = await fixture.user({ locale: "zh-CN", colorScheme: "dark" });
+  const { page } = user;
   await page.getByRole("heading", { name: "有什么可以帮你？" }).waitFor();
   await expect.poll(() => page.evaluate("document.documentElement.dataset.theme")).toBe("dark");
-  await somebody.picture("first-run-zh-dark");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("first-run-zh-dark");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "设置" }).click();
   await page.getByLabel("语言").selectOption("en");
   await page.getByLabel("Theme").selectOption("light");
@@ -329,16 +329,16 @@ test("language and theme are chosen, hold at once and stay", async () => {
 });
 
 test("on a phone everything is there, and nothing is wider than the screen", async () => {
-  const somebody = await house.visitor({ width: 360, height: 740, locale: "zh-CN", colorScheme: "dark" });
-  const { page } = somebody;
-  await somebody.say("明天早上九点在日历里加一个会议");
+  const user = await fixture.user({ width: 360, height: 740, locale: "zh-CN", colorScheme: "dark" });
+  const { page } = user;
+  await user.send("明天早上九点在日历里加一个会议");
   await page.getByRole("button", { name: /^批准/ }).waitFor();
-  await somebody.picture("phone-approval");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("phone-approval");
+  expect(await user.violations()).toEqual([]);
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(360);
   await page.getByRole("button", { name: /^批准/ }).click();
-  await somebody.settled();
-  await somebody.picture("phone");
+  await user.settled();
+  await user.picture("phone");
   const wide = () =>
     page.evaluate(
       "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
@@ -349,8 +349,8 @@ test("on a phone everything is there, and nothing is wider than the screen", asy
 test.each(["en-GB", "zh-CN"] as const)(
   "on a phone what stands below the field is one line, also while it runs, %s",
   async (locale) => {
-    const somebody = await house.visitor({ width: 360, height: 740, locale });
-    const { page } = somebody;
+    const user = await fixture.user({ width: 360, height: 740, locale });
+    const { page } = user;
     /** Vertical center of each visible element. */
     const lines = () =>
       page.locator(".composer-row > *").evaluateAll((all) => [
@@ -363,18 +363,16 @@ test.each(["en-GB", "zh-CN"] as const)(
       ]);
     await page.getByRole("button", { name: "demo", exact: true }).waitFor();
     await expect.poll(lines).toHaveLength(1);
-    await somebody.picture(`phone-composer-${locale}`);
-    await somebody.say(
-      locale === "zh-CN" ? "明天早上九点在日历里加一个会议" : "Put a meeting into my calendar",
-    );
+    await user.picture(`phone-composer-${locale}`);
+    await user.send(locale === "zh-CN" ? "明天早上九点在日历里加一个会议" : "Put a meeting into my calendar");
     await page.getByRole("button", { name: /^(Stop|停止)$/ }).waitFor();
     await expect.poll(lines).toHaveLength(1);
   },
 );
 
 test("a picture goes along with a question", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   const png =
     "iVBORw0KGgoAAAANSUhEUgAAAAIAAAACCAIAAAD91JpzAAAAFElEQVR4nGP8z8DAwMDAxAADCBYAG3ECAcK9bJUAAAAASUVORK5CYII=";
   await page.locator("input[type=file]").setInputFiles({
@@ -383,33 +381,33 @@ test("a picture goes along with a question", async () => {
     buffer: Buffer.from(png, "base64"),
   });
   // Sent at once: the upload may still be running.
-  await somebody.say("What is in this picture?");
-  await somebody.settled();
+  await user.send("What is in this picture?");
+  await user.settled();
   await page.getByRole("img", { name: "Image" }).first().waitFor();
 });
 
 test("a model without tools is said to be one, and text mode is one click away", async () => {
-  const own = await house.own(
+  const own = await fixture.ownServer(
     Server.start(
       'rules = [{ times = 1, then = { refuse_tools = "ollama" } }, { then = [{ say = "Without tools I say this." }] }]',
     ),
   );
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
-  await somebody.say("Hello");
+  const user = await fixture.user({}, own);
+  const { page } = user;
+  await user.send("Hello");
   await page.getByRole("button", { name: "Switch to text mode" }).waitFor();
-  await somebody.picture("error");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("error");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "Switch to text mode" }).click();
   await page.getByText("Without tools I say this.").first().waitFor();
-  await expect.poll(() => somebody.isMode("text")).toBe(true);
+  await expect.poll(() => user.isMode("text")).toBe(true);
 });
 
 test("a browser whose key is revoked is out at once", async () => {
-  const own = await house.own(Server.start());
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
-  await somebody.say("Count slowly to 100");
+  const own = await fixture.ownServer(Server.start());
+  const user = await fixture.user({}, own);
+  const { page } = user;
+  await user.send("Count slowly to 100");
   await page.locator(".part[data-kind=text]").first().waitFor();
   const key_id = (await own.key()).split("_")[1] ?? "";
   await (await own.client()).call("DELETE /v1/keys/{key_id}", { path: { key_id } });
@@ -418,40 +416,38 @@ test("a browser whose key is revoked is out at once", async () => {
 });
 
 test("a question survives a reload, and another tab may answer it", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("Put a meeting into my calendar tomorrow at 9");
   await page.getByRole("group", { name: /wants to run/ }).waitFor();
   await page.reload();
   await page.getByRole("group", { name: /wants to run/ }).waitFor();
-  const other = await somebody.tab();
+  const other = await user.tab();
   await other.goto(page.url());
   await other.getByRole("button", { name: /^Approve/ }).click();
-  await somebody.settled();
-  await expect.poll(() => somebody.cards()).toEqual(["time.now success", "demo.calendar success"]);
+  await user.settled();
+  await expect.poll(() => user.cards()).toEqual(["time.now success", "demo.calendar success"]);
   await other.locator("article[aria-busy=true]").waitFor({ state: "detached" });
   await expect.poll(() => other.locator(".card").count()).toBe(2);
 });
 
 test("stopped at a question, the call is settled and never runs", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("Put a meeting into my calendar tomorrow at 9");
   await page.getByRole("group", { name: /wants to run/ }).waitFor();
   await page.getByRole("button", { name: "Stop", exact: true }).click();
-  await somebody.settled();
+  await user.settled();
   await expect.poll(() => page.getByRole("group", { name: /wants to run/ }).count()).toBe(0);
-  await expect
-    .poll(async () => (await somebody.cards()).at(-1))
-    .toMatch(/demo.calendar (cancelled|not_started)/);
+  await expect.poll(async () => (await user.cards()).at(-1)).toMatch(/demo.calendar (cancelled|not_started)/);
 });
 
 test("the whole answer can be gone through with the keyboard alone", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("What time is it?");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("What time is it?");
   await page.locator(".card").waitFor();
-  await somebody.settled();
+  await user.settled();
   await page.keyboard.press("Tab");
   await page.keyboard.press("Alt+ArrowDown");
   const focused = () => page.evaluate("document.activeElement.getAttribute('data-kind')");

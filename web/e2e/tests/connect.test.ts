@@ -1,8 +1,8 @@
 // Connecting a model, from the first run to its first answer.
 
 import { expect, test } from "vitest";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const KEY = "sk-right-0123456789";
 const SCRIPT = `
@@ -17,11 +17,11 @@ then = { http = { status = 402 } }
 then = [{ say = "Greetings from far away." }]
 `;
 
-const house = House.of(() => Server.startConnectable(SCRIPT));
+const fixture = ServerFixture.of(() => Server.startConnectable(SCRIPT));
 
 test("from the first run: a wrong key, the right one, a model, and it answers; the key is nowhere to be found", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   const answers: string[] = [];
   page.on("response", (response) => {
     if (!response.url().includes("/events")) {
@@ -35,8 +35,8 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   await page.getByRole("main").getByRole("button", { name: "Connect a model" }).first().click();
   const dialog = page.getByRole("dialog", { name: "Connect a model" });
   await dialog.getByRole("button", { name: /LM Studio/ }).waitFor();
-  await somebody.picture("connect-list");
-  expect(await somebody.violations(), "the list").toEqual([]);
+  await user.picture("connect-list");
+  expect(await user.violations(), "the list").toEqual([]);
   await dialog.getByRole("searchbox").fill("deeps");
   await expect.poll(() => dialog.getByRole("listitem").count()).toBe(1);
   await dialog.getByRole("button", { name: /DeepSeek/ }).click();
@@ -47,14 +47,14 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   await dialog.getByLabel("API key").fill("sk-wrong-0123456789");
   await page.keyboard.press("Enter");
   await dialog.getByRole("alert").getByText("The key was rejected").waitFor();
-  await somebody.picture("connect-wrong-key");
-  expect(await somebody.violations(), "a wrong key").toEqual([]);
+  await user.picture("connect-wrong-key");
+  expect(await user.violations(), "a wrong key").toEqual([]);
 
   await dialog.getByLabel("API key").fill(KEY);
   await dialog.getByRole("button", { name: "Test and connect" }).click();
   await dialog.getByText("Choose a model").waitFor();
-  await somebody.picture("connect-models");
-  expect(await somebody.violations(), "the models").toEqual([]);
+  await user.picture("connect-models");
+  expect(await user.violations(), "the models").toEqual([]);
   await dialog.getByRole("button", { name: "costs" }).click();
   await dialog.getByRole("alert").getByText("no credit left").waitFor();
   await dialog.getByRole("button", { name: "talks" }).click();
@@ -67,8 +67,8 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   await page.getByRole("button", { name: "deepseek/talks" }).waitFor();
   await page.keyboard.press("Enter");
   await page.getByText("Greetings from far away.").first().waitFor();
-  await somebody.settled();
-  await somebody.picture("connect-answered");
+  await user.settled();
+  await user.picture("connect-answered");
 
   const kept = await page.evaluate(() =>
     JSON.stringify([{ ...localStorage }, { ...sessionStorage }, document.cookie]),
@@ -79,18 +79,18 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   expect(await page.content()).not.toContain(KEY);
 
   // After a restart it still answers.
-  await house.server.kill();
-  await house.server.start();
-  await page.goto(`${house.server.url}/`);
+  await fixture.server.kill();
+  await fixture.server.start();
+  await page.goto(`${fixture.server.url}/`);
   await page.getByRole("button", { name: "deepseek/talks" }).waitFor();
-  await somebody.say("Once more");
+  await user.send("Once more");
   await page.getByText("Greetings from far away.").first().waitFor();
 
   // The agent is chosen in the same place; without its key it is removed.
-  await somebody.openModels();
+  await user.openModels();
   await dialog.getByRole("button", { name: /default/ }).click();
   await page.getByRole("button", { name: "demo", exact: true }).waitFor();
-  await somebody.openModels();
+  await user.openModels();
   await dialog.getByRole("button", { name: /DeepSeek/ }).click();
   await dialog.getByText("Choose a model").waitFor();
   await dialog.getByRole("button", { name: "Delete key" }).click();
@@ -100,27 +100,27 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
 });
 
 test("what cannot be reached says so; on a phone, in Chinese, in the dark", async () => {
-  const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
-  const { page } = somebody;
+  const user = await fixture.user({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const { page } = user;
   await page.getByRole("main").getByRole("button", { name: "连接模型" }).first().click();
   const dialog = page.getByRole("dialog", { name: "连接模型" });
   await dialog.getByRole("button", { name: /在本机发现/ }).waitFor();
-  await somebody.picture("connect-list-zh-dark-phone");
-  expect(await somebody.violations(), "the list").toEqual([]);
+  await user.picture("connect-list-zh-dark-phone");
+  expect(await user.violations(), "the list").toEqual([]);
   await dialog.getByRole("button", { name: /Groq/ }).click();
   await dialog.getByLabel("API 密钥").fill("gsk-0123456789");
   await page.keyboard.press("Enter");
   await dialog.getByRole("alert").getByText("无法连接").waitFor();
-  await somebody.picture("connect-unreachable-zh-dark-phone");
-  expect(await somebody.violations(), "unreachable").toEqual([]);
+  await user.picture("connect-unreachable-zh-dark-phone");
+  expect(await user.violations(), "unreachable").toEqual([]);
   const wide = () => page.evaluate(() => document.documentElement.scrollWidth);
   await expect.poll(wide, { message: "nothing is wider than the screen" }).toBeLessThanOrEqual(360);
 });
 
 test("the settings lead there from every view, by the keyboard alone", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await page.goto(`${house.server.url}/tester`);
+  const user = await fixture.user();
+  const { page } = user;
+  await page.goto(`${fixture.server.url}/tester`);
   await page.getByRole("button", { name: "Settings" }).focus();
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Connect a model" }).focus();
@@ -137,9 +137,9 @@ test("the settings lead there from every view, by the keyboard alone", async () 
 });
 
 test("an address of one's own: what is wrong is said there, then it is connected like any other, and forgotten", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.openModels();
+  const user = await fixture.user();
+  const { page } = user;
+  await user.openModels();
   const dialog = page.getByRole("dialog", { name: "Connect a model" });
   await dialog.getByRole("searchbox").fill("my own");
   await dialog.getByRole("button", { name: /Custom endpoint/ }).click();
@@ -149,16 +149,16 @@ test("an address of one's own: what is wrong is said there, then it is connected
   await page.keyboard.type("http://127.0.0.1:9/v1");
   await page.keyboard.press("Enter");
   await alert.getByText("Can't connect").waitFor();
-  await somebody.picture("connect-own-unreachable");
-  expect(await somebody.violations(), "unreachable").toEqual([]);
+  await user.picture("connect-own-unreachable");
+  expect(await user.violations(), "unreachable").toEqual([]);
 
-  const { port } = new URL(house.server.upstream);
+  const { port } = new URL(fixture.server.upstream);
   const name = `local-${port}`;
   const address = dialog.getByLabel("Base URL");
   await address.fill("http://169.254.169.254/v1");
   await page.keyboard.press("Enter");
-  await alert.getByText(/^the request was not sent/).waitFor();
-  await address.fill(house.server.upstream);
+  await alert.getByText(/^nothing is asked there/).waitFor();
+  await address.fill(fixture.server.upstream);
   await expect.poll(() => dialog.getByLabel("Name").inputValue()).toBe(name);
   await page.keyboard.press("Enter");
   await alert.getByText("An API key is required.").waitFor();
@@ -169,11 +169,11 @@ test("an address of one's own: what is wrong is said there, then it is connected
   await dialog.getByRole("button", { name: "talks" }).click();
   await dialog.waitFor({ state: "detached" });
   await page.getByRole("button", { name: `${name}/talks` }).waitFor();
-  await somebody.say("Hello");
+  await user.send("Hello");
   await page.getByText("Greetings from far away.").first().waitFor();
-  await somebody.settled();
+  await user.settled();
 
-  await somebody.openModels();
+  await user.openModels();
   await dialog.getByRole("button", { name: new RegExp(`^${name}\\s*Connected`) }).click();
   await dialog.getByText("Choose a model").waitFor();
   await dialog.getByRole("button", { name: "Delete endpoint" }).click();
@@ -182,8 +182,8 @@ test("an address of one's own: what is wrong is said there, then it is connected
 });
 
 test("who is not at the server's machine is told what to do there; on a phone, in Chinese, in the dark", async () => {
-  const somebody = await house.visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
-  const { page } = somebody;
+  const user = await fixture.user({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const { page } = user;
   // As a proxy reports it.
   await page.route("**/connect", async (route) => {
     await route.continue({ headers: { ...route.request().headers(), "x-forwarded-for": "203.0.113.7" } });
@@ -191,16 +191,16 @@ test("who is not at the server's machine is told what to do there; on a phone, i
   await page.getByRole("main").getByRole("button", { name: "连接模型" }).first().click();
   const dialog = page.getByRole("dialog", { name: "连接模型" });
   await dialog.getByRole("button", { name: /自定义接口/ }).waitFor();
-  await somebody.picture("connect-list-own-zh-dark-phone");
+  await user.picture("connect-list-own-zh-dark-phone");
   await dialog.getByRole("button", { name: /自定义接口/ }).click();
-  await somebody.picture("connect-own-zh-dark-phone");
+  await user.picture("connect-own-zh-dark-phone");
   await dialog.locator("input:focus").waitFor();
   await page.keyboard.type("http://gpu-box:8000/v1");
   await page.keyboard.press("Enter");
   const command = "throughline connect gpu-box-8000 --base-url 'http://gpu-box:8000/v1' --api openai-chat";
   await dialog.getByRole("alert").getByText(command).waitFor();
-  await somebody.picture("connect-own-elsewhere-zh-dark-phone");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("connect-own-elsewhere-zh-dark-phone");
+  expect(await user.violations()).toEqual([]);
   const wide = () => dialog.evaluate((dialog) => dialog.scrollWidth - dialog.clientWidth);
   await expect.poll(wide, { message: "nothing is wider than the dialog" }).toBe(0);
 });

@@ -4,15 +4,15 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import type { Throughline } from "../../client/src/index.ts";
-import type { Kind, Visitor } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions, BrowserUser } from "../browser.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 /** Imports a conversation: pairs of a message and its answer. */
-async function taken(client: Throughline, title: string, ...said: [string, string][]): Promise<string> {
-  const messages = said.flatMap(([content, answer]) => [
+async function imported(client: Throughline, title: string, ...pairs: [string, string][]): Promise<string> {
+  const messages = pairs.flatMap(([content, answer]) => [
     { role: "user", content },
     { role: "assistant", content: answer },
   ]);
@@ -41,13 +41,13 @@ async function titles(page: Page): Promise<string[]> {
 }
 
 test("the list stands beside the chat, is hidden, and stays hidden", async () => {
-  const own = await house.own(Server.start());
-  await taken(await own.client(), "Zebra crossing", ["Hello, you zebra", "Stripes."]);
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
+  const own = await fixture.ownServer(Server.start());
+  await imported(await own.client(), "Zebra crossing", ["Hello, you zebra", "Stripes."]);
+  const user = await fixture.user({}, own);
+  const { page } = user;
   await row(page, "Zebra crossing").waitFor();
-  expect(await somebody.violations()).toEqual([]);
-  await somebody.picture("conversations-beside");
+  expect(await user.violations()).toEqual([]);
+  await user.picture("conversations-beside");
   await row(page, "Zebra crossing").getByRole("link").click();
   await page.getByRole("heading", { name: "Zebra crossing", level: 1 }).waitFor();
   await expect
@@ -70,17 +70,17 @@ test("the list stands beside the chat, is hidden, and stays hidden", async () =>
 });
 
 test("a conversation is renamed in place, pinned, put into a folder, tagged and archived", async () => {
-  const own = await house.own(Server.start());
+  const own = await fixture.ownServer(Server.start());
   const client = await own.client();
-  for (const title of ["First", "Second", "Third"]) await taken(client, title, ["Hello", "Hi"]);
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
+  for (const title of ["First", "Second", "Third"]) await imported(client, title, ["Hello", "Hi"]);
+  const user = await fixture.user({}, own);
+  const { page } = user;
   await row(page, "First").waitFor();
   await expect.poll(() => titles(page)).toEqual(["Third", "Second", "First"]);
   await menuOf(page, "First");
   await page.locator(".menu-facts").getByText("1 turn", { exact: true }).waitFor();
-  expect(await somebody.violations()).toEqual([]);
-  await somebody.picture("conversation-menu");
+  expect(await user.violations()).toEqual([]);
+  await user.picture("conversation-menu");
   await page.getByRole("button", { name: "Pin", exact: true }).click();
   await page.getByRole("heading", { name: "Pinned" }).waitFor();
   await expect.poll(() => titles(page)).toEqual(["First", "Third", "Second"]);
@@ -95,8 +95,8 @@ test("a conversation is renamed in place, pinned, put into a folder, tagged and 
   await page.getByRole("button", { name: "Folder and tags" }).click();
   await page.getByRole("dialog").getByLabel("Folder", { exact: true }).fill("Travel");
   await page.getByRole("dialog").getByLabel(/^Tags/).fill("paris, 2026，paris");
-  await somebody.picture("filing");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("filing");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "Save", exact: true }).click();
   const filter = page.getByRole("combobox", { name: "Show" });
   await filter.selectOption({ label: "Travel (1)" });
@@ -117,22 +117,22 @@ test("a conversation is renamed in place, pinned, put into a folder, tagged and 
 });
 
 test("a text is found with the words around it, and a click goes to its turn in the middle of a long conversation", async () => {
-  const own = await house.own(Server.start());
-  const said = Array.from({ length: 120 }, (_, n): [string, string] => [
+  const own = await fixture.ownServer(Server.start());
+  const messages = Array.from({ length: 120 }, (_, n): [string, string] => [
     `Question ${n}`,
     n === 40 ? "The walrus said so." : `Answer ${n}. ${"Words. ".repeat(40)}`,
   ]);
-  await taken(await own.client(), "Long", ...said);
-  await taken(await own.client(), "Other", ["Hello", "Hi"]);
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
+  await imported(await own.client(), "Long", ...messages);
+  await imported(await own.client(), "Other", ["Hello", "Hi"]);
+  const user = await fixture.user({}, own);
+  const { page } = user;
   await page.getByRole("searchbox").fill("WALRUS");
   const hit = page.locator(".search-hit");
   await hit.waitFor();
   await expect.poll(() => hit.textContent()).toContain("Long");
   await expect.poll(() => hit.locator("mark").textContent()).toBe("walrus");
-  expect(await somebody.violations()).toEqual([]);
-  await somebody.picture("conversation-search");
+  expect(await user.violations()).toEqual([]);
+  await user.picture("conversation-search");
   await hit.click();
   const found = page.getByText("The walrus said so.", { exact: true }).last();
   await found.waitFor();
@@ -146,19 +146,19 @@ test("a text is found with the words around it, and a click goes to its turn in 
   await page.getByRole("button", { name: "Load earlier messages" }).click();
   await page.getByText("Question 10", { exact: true }).waitFor();
   // A new message continues from the end, not from here.
-  await somebody.say("Hello again");
+  await user.send("Hello again");
   await page.getByText("Question 119", { exact: true }).waitFor();
-  await somebody.settled();
+  await user.settled();
   await expect
     .poll(() => page.getByRole("article", { name: "Your message" }).last().textContent())
     .toContain("Hello again");
 });
 
 test("what is deleted is brought back with one click", async () => {
-  const own = await house.own(Server.start());
-  await taken(await own.client(), "Precious", ["Hello", "The answer is 42."]);
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
+  const own = await fixture.ownServer(Server.start());
+  await imported(await own.client(), "Precious", ["Hello", "The answer is 42."]);
+  const user = await fixture.user({}, own);
+  const { page } = user;
   await row(page, "Precious").getByRole("link").click();
   await page.getByText("The answer is 42.").waitFor();
   await menuOf(page, "Precious");
@@ -166,29 +166,29 @@ test("what is deleted is brought back with one click", async () => {
   await page.locator(".toast").getByText("Deleted “Precious”").waitFor();
   await expect.poll(() => row(page, "Precious").count()).toBe(0);
   await expect.poll(() => new URL(page.url()).pathname).toBe("/");
-  await somebody.picture("undo");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("undo");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "Undo" }).click();
   await page.getByText("The answer is 42.").waitFor();
   await row(page, "Precious").waitFor();
 });
 
 test("a temporary chat is not listed, and is gone when it is left unless it is kept", async () => {
-  const own = await house.own(Server.start());
+  const own = await fixture.ownServer(Server.start());
   const client = await own.client();
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
+  const user = await fixture.user({}, own);
+  const { page } = user;
   const begin = async (): Promise<string> => {
     await page.getByRole("button", { name: "Temporary chat" }).click();
     await page.getByRole("note").waitFor();
-    await somebody.say("Hello");
+    await user.send("Hello");
     await page.waitForURL("**/c/*");
-    await somebody.settled();
+    await user.settled();
     return new URL(page.url()).pathname.slice(3);
   };
   const left = await begin();
-  await somebody.picture("temporary");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("temporary");
+  expect(await user.violations()).toEqual([]);
   expect((await client.call("GET /v1/conversations")).items).toEqual([]);
   const path = { conversation_id: left };
   expect((await client.call("GET /v1/conversations/{conversation_id}", { path })).temporary).toBe(true);
@@ -206,20 +206,20 @@ test("a temporary chat is not listed, and is gone when it is left unless it is k
 });
 
 test("a row says whether a turn runs in it or waits for somebody", async () => {
-  const own = await house.own(Server.start());
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
-  await somebody.say("Put a meeting into my calendar tomorrow at 9");
+  const own = await fixture.ownServer(Server.start());
+  const user = await fixture.user({}, own);
+  const { page } = user;
+  await user.send("Put a meeting into my calendar tomorrow at 9");
   await page.getByRole("group", { name: /wants to run/ }).waitFor();
   await page.getByRole("link", { name: "New chat" }).click();
   await page.locator(".conversation-row .state").filter({ hasText: "Needs you" }).waitFor();
-  await somebody.picture("conversation-asks");
+  await user.picture("conversation-asks");
 });
 
 test("ten thousand conversations are scrolled through with few of them in the page", async () => {
-  const own = await house.own(Server.start());
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
+  const own = await fixture.ownServer(Server.start());
+  const user = await fixture.user({}, own);
+  const { page } = user;
   const all = 10_000;
   // The server's list is measured elsewhere; this is the rendering.
   await page.route("**/v1/conversations?*", async (route) => {
@@ -255,11 +255,11 @@ test("ten thousand conversations are scrolled through with few of them in the pa
 });
 
 test("one HTML file has the conversation with its timeline, needs nothing else and runs nothing", async () => {
-  const own = await house.own(Server.start());
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
-  await somebody.say("Compare the weather in Paris, London and Tokyo");
-  await somebody.settled();
+  const own = await fixture.ownServer(Server.start());
+  const user = await fixture.user({}, own);
+  const { page } = user;
+  await user.send("Compare the weather in Paris, London and Tokyo");
+  await user.settled();
   const title = (await page.getByRole("heading", { level: 1 }).textContent()) ?? "";
   await menuOf(page, title);
   const saved = page.waitForEvent("download");
@@ -270,7 +270,7 @@ test("one HTML file has the conversation with its timeline, needs nothing else a
   expect(text).not.toMatch(/<script|<button|javascript:|blob:|\bon[a-z]+=/i);
   expect(text).toContain("default-src 'none'");
 
-  const reader = await house.stranger({ colorScheme: "dark" });
+  const reader = await fixture.anonymous({ colorScheme: "dark" });
   // Without a server: the file is opened locally.
   await reader.page.setContent(text);
   await reader.page.getByRole("heading", { level: 1 }).waitFor();
@@ -299,20 +299,20 @@ async function linkTo(page: Page, title: string): Promise<string> {
 }
 
 test("a link shows the conversation to somebody without a key until it is revoked", async () => {
-  const own = await house.own(Server.start());
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
-  await somebody.say("Compare the weather in Paris, London and Tokyo");
-  await somebody.settled();
+  const own = await fixture.ownServer(Server.start());
+  const user = await fixture.user({}, own);
+  const { page } = user;
+  await user.send("Compare the weather in Paris, London and Tokyo");
+  await user.settled();
   const title = (await page.getByRole("heading", { level: 1 }).textContent()) ?? "";
   const link = await linkTo(page, title);
   expect(new URL(link).origin).toBe(own.url);
-  await somebody.picture("share");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("share");
+  expect(await user.violations()).toEqual([]);
 
-  const reader = await house.stranger();
-  const asked: string[] = [];
-  reader.page.on("request", (request) => asked.push(request.url()));
+  const reader = await fixture.anonymous();
+  const requests: string[] = [];
+  reader.page.on("request", (request) => requests.push(request.url()));
   await reader.page.goto(link);
   await reader.page.getByRole("heading", { name: title, level: 1 }).waitFor();
   await reader.page.locator("details.card").first().waitFor();
@@ -322,8 +322,8 @@ test("a link shows the conversation to somebody without a key until it is revoke
   expect(await reader.violations()).toEqual([]);
   // No request contains the secret, and no sign-in was needed.
   const secret = new URL(link).hash.slice(1);
-  expect(asked.filter((url) => url.includes(secret))).toEqual([]);
-  expect(asked.filter((url) => url.includes("/v1/")).map((url) => new URL(url).pathname)).toEqual([
+  expect(requests.filter((url) => url.includes(secret))).toEqual([]);
+  expect(requests.filter((url) => url.includes("/v1/")).map((url) => new URL(url).pathname)).toEqual([
     "/v1/shared",
   ]);
 
@@ -352,15 +352,15 @@ const HOSTILE = [
 ];
 
 test("nothing in a shared or exported conversation runs or loads anything", async () => {
-  const own = await house.own(Server.start());
+  const own = await fixture.ownServer(Server.start());
   const client = await own.client();
-  const id = await taken(client, HOSTILE.join(" ").slice(0, 190), [
+  const id = await imported(client, HOSTILE.join(" ").slice(0, 190), [
     HOSTILE.join("\n\n"),
     HOSTILE.join("\n\n"),
   ]);
   const path = { conversation_id: id };
   const { link } = await client.call("POST /v1/conversations/{conversation_id}/shares", { path, body: {} });
-  const reader = await house.stranger();
+  const reader = await fixture.anonymous();
   let dialogs = 0;
   reader.page.on("dialog", (dialog) => {
     dialogs += 1;
@@ -371,13 +371,13 @@ test("nothing in a shared or exported conversation runs or loads anything", asyn
   const foreign = "img[src^=http], iframe, [onerror], [onload], a[href^=javascript]";
   expect(await reader.page.locator(foreign).count()).toBe(0);
 
-  const somebody = await house.visitor({}, own, `/c/${id}`);
-  const { page } = somebody;
+  const user = await fixture.user({}, own, `/c/${id}`);
+  const { page } = user;
   await page.locator(".conversation-row").hover();
   await page.locator(".conversation-row button").click();
   const saved = page.waitForEvent("download");
   await page.getByRole("button", { name: "Export: HTML" }).click();
-  const file = await house.stranger();
+  const file = await fixture.anonymous();
   await file.page.setContent(await readFile(await (await saved).path(), "utf8"));
   await file.page.getByRole("article").nth(1).waitFor();
   expect(await file.page.locator(foreign).count()).toBe(0);
@@ -385,44 +385,44 @@ test("nothing in a shared or exported conversation runs or loads anything", asyn
   expect(dialogs).toBe(0);
 });
 
-test.each<[string, Kind]>([
+test.each<[string, BrowserOptions]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 390, height: 844 }],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
 ])("it is complete and readable: %s", async (name, kind) => {
-  const own = await house.own(Server.start());
+  const own = await fixture.ownServer(Server.start());
   const client = await own.client();
-  await taken(client, "巴黎三日行程", ["你好", "好的。"]);
-  await taken(client, "Trip to Paris and a title that is longer than a row of the list is wide", [
+  await imported(client, "巴黎三日行程", ["你好", "好的。"]);
+  await imported(client, "Trip to Paris and a title that is longer than a row of the list is wide", [
     "Hello",
     "Hi",
   ]);
-  const somebody = await house.visitor(kind, own);
-  const { page } = somebody;
+  const user = await fixture.user(kind, own);
+  const { page } = user;
   const isPhone = (kind.width ?? 1280) < 720;
   if (isPhone) await page.locator("header button").first().click();
   await page.locator(".conversation-row").first().waitFor();
-  await look(somebody, `conversations-${name}`);
+  await check(user, `conversations-${name}`);
   await page.locator(".conversation-row").first().hover();
   await page.locator(".conversation-row button").first().click();
   await page.locator(".menu-facts").getByText(/\d/).first().waitFor();
-  await look(somebody, `conversation-menu-${name}`);
+  await check(user, `conversation-menu-${name}`);
   await page.locator(".menu-item").nth(4).click();
   await page.locator("dialog .primary").click();
   await page.locator("dialog input[readonly]").waitFor();
-  await look(somebody, `share-${name}`);
+  await check(user, `share-${name}`);
   const link = await page.locator("dialog input[readonly]").inputValue();
-  const reader = await house.stranger(kind);
+  const reader = await fixture.anonymous(kind);
   await reader.page.goto(link);
   await reader.page.getByRole("article").nth(1).waitFor();
-  await look(reader, `shared-${name}`);
+  await check(reader, `shared-${name}`);
 });
 
-async function look(somebody: Visitor, name: string): Promise<void> {
-  const { page } = somebody;
+async function check(user: BrowserUser, name: string): Promise<void> {
+  const { page } = user;
   await expect
     .poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth"), { message: name })
     .toBe(true);
-  await somebody.picture(name);
-  expect(await somebody.violations(), name).toEqual([]);
+  await user.picture(name);
+  expect(await user.violations(), name).toEqual([]);
 }

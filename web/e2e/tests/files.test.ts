@@ -2,12 +2,12 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { Kind, Visitor } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions, BrowserUser } from "../browser.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 /** A model that reports what it received. */
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted([
     { when: { contains: "[page 2]\nThe answer is 42" }, does: [{ say: "I read the PDF." }] },
     { when: { contains: '<file name="sales.csv">\nmonth,total' }, does: [{ say: "I read the table." }] },
@@ -90,7 +90,7 @@ async function put(page: Page, how: "drop" | "paste", ...files: Given[]): Promis
 }
 
 const chip = (page: Page, name: string) => page.locator(".attached > li").filter({ hasText: name });
-const said = (page: Page, text: string) =>
+const answer = (page: Page, text: string) =>
   page.locator(".part[data-kind=text]").filter({ hasText: text }).last();
 
 async function ready(page: Page, name: string): Promise<void> {
@@ -98,33 +98,33 @@ async function ready(page: Page, name: string): Promise<void> {
 }
 
 /** Files on the server. */
-async function stored(somebody: Visitor): Promise<string[]> {
-  const client = await house.server.client();
-  void somebody;
+async function stored(user: BrowserUser): Promise<string[]> {
+  const client = await fixture.server.client();
+  void user;
   const { items } = await client.call("GET /v1/files");
   return items.map(({ name }) => name);
 }
 
 test("a table goes along as text, is a chip in the message, and stays when the message is edited", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   await put(page, "drop", TABLE, CODE);
   await ready(page, "sales.csv");
   await ready(page, "main.rs");
   await chip(page, "main.rs").getByRole("button", { name: "Remove main.rs" }).click();
   await expect.poll(() => page.locator(".attached > li").count()).toBe(1);
-  await somebody.picture("files");
-  expect(await somebody.violations()).toEqual([]);
-  await somebody.say("What is the total?");
-  await said(page, "I read the table.").waitFor();
-  await somebody.settled();
+  await user.picture("files");
+  expect(await user.violations()).toEqual([]);
+  await user.send("What is the total?");
+  await answer(page, "I read the table.").waitFor();
+  await user.settled();
   await expect.poll(() => page.locator(".user-bubble").textContent()).toBe("What is the total?");
   await page.locator(".attached").waitFor({ state: "detached" });
   const file = page.locator(".file-chip");
   await file.locator("summary").click();
   await expect.poll(() => file.locator("pre").textContent()).toBe("month,total\nMay,7\n");
-  await somebody.picture("file-in-message");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("file-in-message");
+  expect(await user.violations()).toEqual([]);
 
   await page.getByRole("button", { name: "Edit", exact: true }).click();
   const field = page.getByRole("textbox", { name: "Your message" });
@@ -132,7 +132,7 @@ test("a table goes along as text, is a chip in the message, and stays when the m
   await field.fill("And the mean?");
   await page.getByRole("button", { name: "Send", exact: true }).first().click();
   await page.getByText("2 of 2").waitFor();
-  await somebody.settled();
+  await user.settled();
   await expect.poll(() => page.locator("article").last().textContent()).toContain("I read the table.");
   await page.reload();
   await file.waitFor();
@@ -143,37 +143,37 @@ test("a table goes along as text, is a chip in the message, and stays when the m
 });
 
 test("the text of a PDF is read by the server, page by page, and its file does not stay", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  const before = await stored(somebody);
+  const user = await fixture.user();
+  const { page } = user;
+  const before = await stored(user);
   await choose(page, pdf("report.pdf", "First page", "The answer is 42", ""));
   // Sent at once: the file may still be loading.
-  await somebody.say("What is the answer?");
-  await said(page, "I read the PDF.").waitFor();
-  await somebody.settled();
+  await user.send("What is the answer?");
+  await answer(page, "I read the PDF.").waitFor();
+  await user.settled();
   await page.locator(".file-chip summary").click();
   await expect
     .poll(() => page.locator(".file-chip pre").textContent())
     .toBe("[page 1]\nFirst page\n\n[page 2]\nThe answer is 42");
-  await expect.poll(() => stored(somebody)).toEqual(before);
+  await expect.poll(() => stored(user)).toEqual(before);
   // A conversation that begins with only a file is named after it.
   await page.locator("main header").getByRole("link", { name: "New conversation" }).click();
   await page.getByRole("heading", { name: "What can I do for you?" }).waitFor();
   await choose(page, TABLE);
   await ready(page, "sales.csv");
   await page.getByRole("button", { name: "Send", exact: true }).click();
-  await said(page, "I read the table.").waitFor();
-  await somebody.settled();
+  await answer(page, "I read the table.").waitFor();
+  await user.settled();
   await page.locator("main header h1").filter({ hasText: "sales.csv" }).waitFor();
 });
 
-test.each<[string, Kind]>([
+test.each<[string, BrowserOptions]>([
   ["en", {}],
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 390, height: 844 }],
 ])("what cannot go along is refused with a sentence that helps, %s", async (name, kind) => {
-  const somebody = await house.visitor(kind);
-  const { page } = somebody;
+  const user = await fixture.user(kind);
+  const { page } = user;
   const refusals = page.locator(".refused li");
   await put(
     page,
@@ -205,18 +205,18 @@ test.each<[string, Kind]>([
           /“empty\.txt” is empty/,
         ];
   for (const sentence of sentences) await expect.poll(all).toMatch(sentence);
-  await somebody.picture(`files-refused-${name}`);
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture(`files-refused-${name}`);
+  expect(await user.violations()).toEqual([]);
   await page.locator(".refused button").click();
   await refusals.first().waitFor({ state: "detached" });
 });
 
 test("a message waits for its file, and does not go without it", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  let goOn = (): void => undefined;
+  const user = await fixture.user();
+  const { page } = user;
+  let respond = (): void => undefined;
   const gate = new Promise<void>((resolve) => {
-    goOn = resolve;
+    respond = resolve;
   });
   await page.route("**/v1/files/*/text*", async (route) => {
     await gate;
@@ -224,19 +224,19 @@ test("a message waits for its file, and does not go without it", async () => {
   });
   await choose(page, pdf("scan.pdf", ""));
   await chip(page, "scan.pdf").and(page.locator("[aria-busy=true]")).waitFor();
-  await somebody.type("What is in it?");
-  goOn();
+  await user.type("What is in it?");
+  respond();
   await page.getByText("No text was found in “scan.pdf”").waitFor();
   await expect.poll(() => page.locator("form textarea").inputValue()).toBe("What is in it?");
   expect(await page.locator(".user-bubble").count()).toBe(0);
   await page.keyboard.press("Enter");
-  await said(page, "I was given no file.").waitFor();
-  await somebody.settled();
+  await answer(page, "I was given no file.").waitFor();
+  await user.settled();
 });
 
 test("a picture is made smaller before it is sent", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   const large = await page.evaluate(async () => {
     const canvas = document.createElement("canvas");
     Object.assign(canvas, { width: 3_000, height: 1_000 });
@@ -247,9 +247,9 @@ test("a picture is made smaller before it is sent", async () => {
   });
   await put(page, "paste", given("wide.png", "image/png", Buffer.from(large, "latin1")));
   await ready(page, "wide.png");
-  await somebody.say("What do you see?");
-  await said(page, "I see a picture.").waitFor();
-  await somebody.settled();
+  await user.send("What do you see?");
+  await answer(page, "I see a picture.").waitFor();
+  await user.settled();
   await page.reload();
   const picture = page.getByRole("img", { name: "Image" }).first();
   await picture.waitFor();
@@ -257,8 +257,8 @@ test("a picture is made smaller before it is sent", async () => {
 });
 
 test("files that are dragged over the chat are shown where they can be dropped", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   await page.evaluate(() => {
     const dataTransfer = new DataTransfer();
     dataTransfer.items.add(new File(["x"], "x.txt"));
@@ -266,7 +266,7 @@ test("files that are dragged over the chat are shown where they can be dropped",
     target?.dispatchEvent(new DragEvent("dragover", { bubbles: true, cancelable: true, dataTransfer }));
   });
   await page.getByText("Drop files to add them").waitFor();
-  await somebody.picture("files-dragged");
+  await user.picture("files-dragged");
   await page.evaluate(() => {
     const target = document.querySelector("main form")?.closest(".relative.flex");
     document

@@ -2,10 +2,10 @@
 
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted([{ when: {}, does: [{ say: "I begin." }, { pause: 600_000 }] }]),
 );
 
@@ -16,27 +16,27 @@ const styleOf = async (of: Locator, name: string, pseudo?: string): Promise<stri
   );
 
 test.each(["light", "dark"] as const)("forced colors hide no state: %s", async (colorScheme) => {
-  const somebody = await house.visitor({ colorScheme });
-  const { page } = somebody;
+  const user = await fixture.user({ colorScheme });
+  const { page } = user;
   await page.emulateMedia({ colorScheme, forcedColors: "active" });
   await page.locator("main").waitFor();
   const canvas = await styleOf(page.locator("body"), "background-color");
 
-  await somebody.chooseMode("text");
-  const modes = (await somebody.openPicker()).locator("fieldset.segments label");
+  await user.chooseMode("text");
+  const modes = (await user.openPicker()).locator("fieldset.segments label");
   const chosen = await styleOf(modes.nth(1), "background-color");
   for (const at of [0, 2])
     await expect.poll(() => styleOf(modes.nth(at), "background-color")).not.toBe(chosen);
-  await somebody.closePicker();
+  await user.closePicker();
   const view = page.locator("nav a[aria-current=page]");
   await expect.poll(() => styleOf(view, "background-color")).toBe(chosen);
 
-  await somebody.say("Go on");
+  await user.send("Go on");
   await page.locator(".part[data-kind=text]").waitFor();
   const stop = page.locator(".stop");
   await expect.poll(() => styleOf(stop, "border-top-width")).toBe("1px");
   await expect.poll(() => styleOf(stop, "border-top-color")).not.toBe(canvas);
   await expect.poll(() => styleOf(page.locator(".thread"), "background-color", "::before")).not.toBe(canvas);
-  await somebody.picture(`forced-colors-${colorScheme}`);
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture(`forced-colors-${colorScheme}`);
+  expect(await user.violations()).toEqual([]);
 });

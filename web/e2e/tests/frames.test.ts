@@ -4,9 +4,9 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { FrameLocator, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { Visitor, withWholeBrowser } from "../browser.ts";
-import { House } from "../house.ts";
+import { BrowserUser, withWholeBrowser } from "../browser.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const DIAGRAMS = `A flow:
 
@@ -88,7 +88,7 @@ const diagramAttack = (host: string) => `flowchart LR
 const FOREVER = "<p>before</p><script>for (;;);</script>";
 
 withWholeBrowser();
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted([
     { when: { contains: "diagrams", step: 1 }, does: [{ say: DIAGRAMS }] },
     {
@@ -106,10 +106,10 @@ const documentIn = (page: Page, kind: string, at = 0): FrameLocator =>
 
 test("diagrams are drawn in frames of their own, with the source one click away", async () => {
   for (const width of [1280, 390]) {
-    const somebody = await house.visitor({ width, height: 1300 });
-    const { page } = somebody;
-    await somebody.say("diagrams");
-    await somebody.settled();
+    const user = await fixture.user({ width, height: 1300 });
+    const { page } = user;
+    await user.send("diagrams");
+    await user.settled();
     const answer = page.locator(".markdown").last();
     await answer.locator(".code-note").waitFor();
     await expect.poll(() => answer.locator(".code-note").innerText()).toContain("couldn't be drawn");
@@ -129,10 +129,10 @@ test("diagrams are drawn in frames of their own, with the source one click away"
       )
       .toBeGreaterThan(170);
     for (const theme of ["light", "dark"] as const) {
-      await somebody.inTheme(theme);
+      await user.inTheme(theme);
       for (const at of [0, 1]) await documentIn(page, "diagram", at).locator("svg").waitFor();
-      expect(await somebody.violations()).toEqual([]);
-      await somebody.picture(`diagrams-${width}-${theme}`);
+      expect(await user.violations()).toEqual([]);
+      await user.picture(`diagrams-${width}-${theme}`);
     }
     await answer.getByRole("button", { name: "Diagram" }).first().click();
     await expect.poll(() => answer.locator("pre").first().innerText()).toContain("A[Question]");
@@ -142,10 +142,10 @@ test("diagrams are drawn in frames of their own, with the source one click away"
 
 test("HTML and SVG are shown beside their code when somebody asks for it", async () => {
   for (const width of [1280, 390]) {
-    const somebody = await house.visitor({ width, height: 1300 });
-    const { page } = somebody;
-    await somebody.say("previews");
-    await somebody.settled();
+    const user = await fixture.user({ width, height: 1300 });
+    const { page } = user;
+    await user.send("previews");
+    await user.settled();
     const answer = page.locator(".markdown").last();
     await answer.getByRole("button", { name: "Preview" }).nth(1).waitFor();
     expect(await answer.locator("iframe").count()).toBe(0);
@@ -156,15 +156,15 @@ test("HTML and SVG are shown beside their code when somebody asks for it", async
     await documentIn(page, "svg").locator("circle").waitFor();
     await expect.poll(() => answer.locator("pre").count()).toBe(2);
     for (const theme of ["light", "dark"] as const) {
-      await somebody.inTheme(theme);
-      expect(await somebody.violations()).toEqual([]);
-      await somebody.picture(`previews-${width}-${theme}`);
+      await user.inTheme(theme);
+      expect(await user.violations()).toEqual([]);
+      await user.picture(`previews-${width}-${theme}`);
     }
   }
 });
 
 test("nothing in a frame reaches the page, its storage or a network", async () => {
-  const server = await house.own(
+  const server = await fixture.ownServer(
     Server.scripted([
       { when: { contains: "document", step: 1 }, does: [{ say: fenced("html", attack(evil())) }] },
       { when: { contains: "leave", step: 1 }, does: [{ say: fenced("html", leaving(evil())) }] },
@@ -173,26 +173,26 @@ test("nothing in a frame reaches the page, its storage or a network", async () =
     ]),
   );
   // Violations are logged for every attempt, so this user is not of the fixture.
-  const somebody = await Visitor.come();
-  const { page } = somebody;
+  const user = await BrowserUser.open();
+  const { page } = user;
   page.on("dialog", () => visits.push("dialog"));
   await page.goto(`${server.url}/#token=${await server.key()}`);
-  await somebody.say("document");
-  await somebody.settled();
+  await user.send("document");
+  await user.settled();
   await page.getByRole("button", { name: "Preview", exact: true }).click();
   const inner = documentIn(page, "html");
   const log = inner.locator("#log");
   for (const name of ["fetch", "own", "module", "xhr"])
     await expect.poll(() => log.innerText()).toContain(`${name}=refused`);
   // These were tried before the others.
-  const said = await log.innerText();
+  const results = await log.innerText();
   for (const name of ["parent", "storage", "cookie", "opener", "top"])
-    expect(said).toContain(`${name}=refused`);
-  expect(said).toContain("origin=null");
-  expect(said).toContain("popup=null");
+    expect(results).toContain(`${name}=refused`);
+  expect(results).toContain("origin=null");
+  expect(results).toContain("popup=null");
 
-  await somebody.say("leave");
-  await somebody.settled();
+  await user.send("leave");
+  await user.settled();
   await page.getByRole("button", { name: "Preview", exact: true }).last().click();
   // The page's policy refuses the navigation; the browser shows an error page instead.
   await expect
@@ -201,8 +201,8 @@ test("nothing in a frame reaches the page, its storage or a network", async () =
     )
     .toBeGreaterThan(0);
 
-  await somebody.say("draw a diagram");
-  await somebody.settled();
+  await user.send("draw a diagram");
+  await user.settled();
   // Mermaid draws it without the harmful parts, or refuses it: then the page shows an error.
   await expect
     .poll(async () => {
@@ -217,14 +217,14 @@ test("nothing in a frame reaches the page, its storage or a network", async () =
   expect(page.url()).toMatch(new RegExp(`^${server.url}/`));
   expect(await page.title()).not.toContain("evil");
   expect(visits).toEqual([]);
-  await somebody.leave();
+  await user.close();
 });
 
 test("a document that never ends leaves the page alone, and is closed", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("forever");
-  await somebody.settled();
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("forever");
+  await user.settled();
   const preview = page.getByRole("button", { name: "Preview", exact: true });
   await preview.click();
   await page.locator("iframe[data-kind=html]").waitFor();
@@ -249,7 +249,7 @@ test("only the documents for frames may be framed, and nothing in them may be fe
     ["/", "default-src 'none'; script-src 'self'", "DENY"],
     ["/frames/nothing.html", "default-src 'none'; script-src 'self'", "DENY"],
   ] as const) {
-    const { headers } = await fetch(house.server.url + path);
+    const { headers } = await fetch(fixture.server.url + path);
     expect(headers.get("content-security-policy")).toContain(policy);
     expect(headers.get("x-frame-options")).toBe(framing);
   }

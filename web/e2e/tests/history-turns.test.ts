@@ -2,35 +2,35 @@
 
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import type { Kind, Visitor } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions, BrowserUser } from "../browser.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 import { withCalls } from "../with-calls.ts";
 
-const house = House.of(withCalls);
+const fixture = ServerFixture.of(withCalls);
 
 const WEATHER = "Compare the weather in Paris, London and Tokyo";
 const FAILING = "Call a tool that fails";
 
-async function visitor(path = "/history", kind: Kind = {}): Promise<Visitor> {
-  const somebody = await house.visitor(kind, house.server, path);
-  await somebody.page.locator("[data-row]").first().waitFor();
-  return somebody;
+async function openTurns(path = "/history", options: BrowserOptions = {}): Promise<BrowserUser> {
+  const user = await fixture.user(options, fixture.server, path);
+  await user.page.locator("[data-row]").first().waitFor();
+  return user;
 }
 
 const questions = (page: Page) => page.locator("[data-row] .asked > a").allTextContents();
 
 test("turns are listed by day, newest first, searched and filtered, and the address has it", async () => {
-  const somebody = await visitor();
-  const { page } = somebody;
+  const user = await openTurns();
+  const { page } = user;
   await expect.poll(async () => (await questions(page)).slice(-2)).toEqual([FAILING, WEATHER]);
   await expect.poll(() => page.locator(".day").first().textContent()).toMatch(/^Today · /);
   await expect.poll(() => page.locator("time").first().getAttribute("title")).toMatch(/20\d\d/);
   const weather = page.locator("[data-row]").filter({ hasText: WEATHER });
   await expect.poll(() => weather.locator("td").last().textContent()).toBe("3");
   await expect.poll(() => weather.locator("td").nth(4).textContent()).toMatch(/^[\d,]+ → [\d,]+$/);
-  await somebody.picture("turns");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("turns");
+  expect(await user.violations()).toEqual([]);
   await page.getByRole("searchbox").fill("tokyo");
   await expect.poll(() => questions(page)).toEqual([WEATHER]);
   await page.reload();
@@ -50,8 +50,8 @@ test("turns are listed by day, newest first, searched and filtered, and the addr
 });
 
 test("the message is dragged back to any moment of its turn, and a fork begins there", async () => {
-  const somebody = await visitor("/history?q=tokyo");
-  const { page } = somebody;
+  const user = await openTurns("/history?q=tokyo");
+  const { page } = user;
   await page.locator("[data-row] a").first().click();
   const detail = page.getByRole("region", { name: "Turn details" });
   const slider = detail.getByRole("slider", { name: "Moment of the turn" });
@@ -61,8 +61,8 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
   await texts.first().waitFor();
   await expect.poll(() => detail.locator(".timeline [data-call]").count()).toBe(3);
   await expect.poll(() => detail.locator(".timeline .axis text").count()).toBeGreaterThan(1);
-  await somebody.picture("turn");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("turn");
+  expect(await user.violations()).toEqual([]);
 
   // With the pointer: nothing at the left edge, everything at the right edge.
   // When it has stopped moving.
@@ -92,7 +92,7 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
       return await message.locator(".card").count();
     })
     .toBe(1);
-  await somebody.picture("turn-then");
+  await user.picture("turn-then");
   await detail.getByRole("button", { name: "Fork here" }).click();
   await expect.poll(() => page.url()).toMatch(/\/c\/conv_/);
   await page.locator("article[aria-busy=false] .card").first().waitFor();
@@ -107,11 +107,11 @@ test("a turn that runs is seen to go on, and its question is answered there", as
     },
     { times: 1, does: [{ say: "It is noted." }] },
   ];
-  const server = await house.own(Server.scripted(rules));
+  const server = await fixture.ownServer(Server.scripted(rules));
   const client = await server.client();
   const { events } = await client.start({ input: [{ type: "text", text: "note it" }] });
-  const somebody = await house.visitor({}, server, "/history");
-  const { page } = somebody;
+  const user = await fixture.user({}, server, "/history");
+  const { page } = user;
   await expect.poll(() => page.locator("[data-row] .pill").textContent()).toBe("Waits for you");
   await page.locator("[data-row] a").first().click();
   const detail = page.getByRole("region", { name: "Turn details" });
@@ -119,8 +119,8 @@ test("a turn that runs is seen to go on, and its question is answered there", as
   const question = detail.getByRole("group", { name: /wants to run/ });
   await question.waitFor();
   await detail.locator(".timeline").getByText("Waiting for you").first().waitFor();
-  await somebody.picture("turn-question");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("turn-question");
+  expect(await user.violations()).toEqual([]);
   await detail.getByRole("button", { name: "Answer" }).click();
   await question.getByRole("button", { name: "Approve", exact: true }).click();
   await detail.locator(".markdown", { hasText: "It is noted." }).waitFor();
@@ -129,8 +129,8 @@ test("a turn that runs is seen to go on, and its question is answered there", as
 });
 
 test("two turns stand next to each other, on one axis, with what differs", async () => {
-  const somebody = await visitor();
-  const { page } = somebody;
+  const user = await openTurns();
+  const { page } = user;
   await page
     .getByRole("checkbox", { name: new RegExp(WEATHER) })
     .last()
@@ -151,8 +151,8 @@ test("two turns stand next to each other, on one axis, with what differs", async
     return new Set(await axes.evaluateAll((all) => all.map((axis) => axis.querySelectorAll("text").length)));
   };
   await expect.poll(async () => (await ends()).size, { message: "one axis for both" }).toBe(1);
-  await somebody.picture("turns-compared");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("turns-compared");
+  expect(await user.violations()).toEqual([]);
   await page.reload();
   await calls.waitFor();
   await page.getByRole("link", { name: "Back to list" }).click();
@@ -160,8 +160,8 @@ test("two turns stand next to each other, on one axis, with what differs", async
 });
 
 test("of a thousand turns only those on the screen are in the page, and the rest comes while it is scrolled", async () => {
-  const somebody = await visitor();
-  const { page } = somebody;
+  const user = await openTurns();
+  const { page } = user;
   const rows = Array.from({ length: 1_000 }, (_, n) => ({
     turn_id: `turn_${n}`,
     agent: "default",
@@ -173,9 +173,9 @@ test("of a thousand turns only those on the screen are in the page, and the rest
     failed_calls: 0,
   }));
   await page.route("**/v1/history/turns?*", async (route) => {
-    const said = new URL(route.request().url()).searchParams;
-    const from = Number(said.get("cursor") ?? 0);
-    const to = from + Number(said.get("limit"));
+    const params = new URL(route.request().url()).searchParams;
+    const from = Number(params.get("cursor") ?? 0);
+    const to = from + Number(params.get("limit"));
     const next = to < rows.length ? { next: String(to) } : {};
     await route.fulfill({ json: { items: rows.slice(from, to), ...next } });
   });
@@ -192,21 +192,21 @@ test("of a thousand turns only those on the screen are in the page, and the rest
 });
 
 test("in Chinese, in the dark and on a phone everything is there", async () => {
-  const somebody = await visitor("/history", {
+  const user = await openTurns("/history", {
     locale: "zh-CN",
     colorScheme: "dark",
     width: 390,
     height: 844,
   });
-  const { page } = somebody;
+  const { page } = user;
   const overflow = () => page.evaluate("document.documentElement.scrollWidth");
-  await somebody.picture("turns-phone");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("turns-phone");
+  expect(await user.violations()).toEqual([]);
   await expect.poll(overflow).toBeLessThanOrEqual(390);
   await page.getByRole("link", { name: WEATHER }).last().click();
   await page.getByRole("region", { name: "轮次详情" }).locator(".travel-message .part").first().waitFor();
-  await somebody.picture("turn-phone");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("turn-phone");
+  expect(await user.violations()).toEqual([]);
   await expect.poll(overflow).toBeLessThanOrEqual(390);
   await page.keyboard.press("Escape");
   await page.locator("[data-row] a:focus").waitFor();
@@ -214,8 +214,8 @@ test("in Chinese, in the dark and on a phone everything is there", async () => {
   await page.locator("[data-row] input").nth(1).check();
   await page.getByRole("link", { name: "对比两个轮次" }).click();
   await page.locator(".compared").waitFor();
-  await somebody.picture("turns-compared-phone");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("turns-compared-phone");
+  expect(await user.violations()).toEqual([]);
   await expect.poll(overflow).toBeLessThanOrEqual(390);
 });
 
@@ -224,19 +224,21 @@ test("a pause before a model is asked again has a color and a name of its own", 
     { times: 1, does: { http: { status: 429, headers: { "retry-after": "1" } } } },
     { times: 1, does: [{ say: "Here I am." }] },
   ];
-  const server = await house.own(Server.scripted(rules));
+  const server = await fixture.ownServer(Server.scripted(rules));
   const client = await server.client();
   const { events } = await client.start({ input: [{ type: "text", text: "hello" }] });
   for await (const _ of events);
-  const somebody = await house.visitor({}, server, "/history");
-  const { page } = somebody;
+  const user = await fixture.user({}, server, "/history");
+  const { page } = user;
   await page.locator("[data-row] a").first().click();
   const detail = page.getByRole("region", { name: "Turn details" });
   await detail.locator(".legend", { hasText: "Retry" }).waitFor();
   const colors = await detail
     .locator(".timeline-bar rect[data-kind]")
     .evaluateAll((bars) => bars.map((bar) => [bar.getAttribute("data-kind"), getComputedStyle(bar).fill]));
-  expect(colors.map(([kind]) => kind)).toContain("retry");
-  expect(new Set(colors.map(([, color]) => color)).size).toBe(new Set(colors.map(([kind]) => kind)).size);
-  await somebody.picture("turn-retry");
+  expect(colors.map(([options]) => options)).toContain("retry");
+  expect(new Set(colors.map(([, color]) => color)).size).toBe(
+    new Set(colors.map(([options]) => options)).size,
+  );
+  await user.picture("turn-retry");
 });

@@ -1,21 +1,21 @@
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { Kind, Visitor } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions, BrowserUser } from "../browser.ts";
+import { ServerFixture } from "../server-fixture.ts";
 import { withCalls } from "../with-calls.ts";
 
-const house = House.of(withCalls);
+const fixture = ServerFixture.of(withCalls);
 
 /** A user at the list of calls. */
-async function visitor(path: string, kind: Kind = {}): Promise<Visitor> {
-  const somebody = await house.visitor(kind, house.server, path);
-  await somebody.page.locator("[data-row]").first().waitFor();
-  return somebody;
+async function openCalls(path: string, options: BrowserOptions = {}): Promise<BrowserUser> {
+  const user = await fixture.user(options, fixture.server, path);
+  await user.page.locator("[data-row]").first().waitFor();
+  return user;
 }
 
 /** Tools of the list with their states. */
-async function rows(somebody: Visitor): Promise<string[]> {
-  return await somebody.page
+async function rows(user: BrowserUser): Promise<string[]> {
+  return await user.page
     .locator("[data-row]")
     .evaluateAll((rows) =>
       rows.map((row) => `${row.querySelector("a")?.textContent} ${row.querySelector(".pill")?.textContent}`),
@@ -23,33 +23,33 @@ async function rows(somebody: Visitor): Promise<string[]> {
 }
 
 test("calls of the chat are listed, newest first, filtered, and the address keeps what is looked for", async () => {
-  const somebody = await visitor("/history/calls");
-  const { page } = somebody;
-  await expect.poll(async () => (await rows(somebody)).slice(-3)).toEqual(Array(3).fill("demo.weather Done"));
-  const all = await rows(somebody);
+  const user = await openCalls("/history/calls");
+  const { page } = user;
+  await expect.poll(async () => (await rows(user)).slice(-3)).toEqual(Array(3).fill("demo.weather Done"));
+  const all = await rows(user);
   expect(all[0]).toMatch(/Failed$/);
-  await somebody.picture("history");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("history");
+  expect(await user.violations()).toEqual([]);
 
   await page.getByRole("button", { name: /^Failed/ }).click();
-  await expect.poll(() => rows(somebody)).toEqual(all.filter((row) => row.endsWith("Failed")));
+  await expect.poll(() => rows(user)).toEqual(all.filter((row) => row.endsWith("Failed")));
   await page.getByRole("button", { name: /^All/ }).click();
   await page.getByRole("searchbox").fill("tokyo");
-  await expect.poll(() => rows(somebody)).toEqual(["demo.weather Done"]);
+  await expect.poll(() => rows(user)).toEqual(["demo.weather Done"]);
   await page.reload();
-  await expect.poll(() => rows(somebody)).toEqual(["demo.weather Done"]);
+  await expect.poll(() => rows(user)).toEqual(["demo.weather Done"]);
   await expect.poll(() => page.getByRole("searchbox").inputValue()).toBe("tokyo");
   await page.getByRole("searchbox").fill("no such thing");
   await page.getByText("No matching calls").waitFor();
   await page.getByRole("button", { name: "Clear filters" }).click();
-  await expect.poll(() => rows(somebody)).toEqual(all);
+  await expect.poll(() => rows(user)).toEqual(all);
   await page.getByLabel("Tool", { exact: true }).selectOption("demo.weather");
-  await expect.poll(() => rows(somebody)).toEqual(Array(3).fill("demo.weather Done"));
+  await expect.poll(() => rows(user)).toEqual(Array(3).fill("demo.weather Done"));
 });
 
 test("details say what happened, what the model saw, and where the turn's time went, to the millisecond", async () => {
-  const somebody = await visitor("/history/calls?tool=demo.weather");
-  const { page } = somebody;
+  const user = await openCalls("/history/calls?tool=demo.weather");
+  const { page } = user;
   await page.locator("[data-row] a").first().focus();
   await page.keyboard.press("ArrowDown");
   await page.keyboard.press("Enter");
@@ -58,21 +58,21 @@ test("details say what happened, what the model saw, and where the turn's time w
   await detail.getByText("What the model saw").waitFor();
   const waterfall = detail.locator(".waterfall");
   await waterfall.waitFor();
-  const ms = (place: string) =>
+  const ms = (selector: string) =>
     waterfall
-      .locator(place)
+      .locator(selector)
       .evaluateAll((cells) => cells.reduce((sum, cell) => sum + Number(cell.getAttribute("data-ms")), 0));
   const id = new URL(page.url()).searchParams.get("call") ?? "";
   const path = { turn_id: id.slice(0, id.lastIndexOf(".")) };
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   const { wall_ms } = await client.call("GET /v1/turns/{turn_id}/waterfall", { path });
   expect(wall_ms).toBeGreaterThan(0);
   await expect.poll(() => ms("tbody [data-ms]")).toBe(wall_ms);
   await expect.poll(() => ms("tfoot [data-ms]")).toBe(wall_ms);
-  await somebody.picture("history-detail");
+  await user.picture("history-detail");
   await waterfall.scrollIntoViewIfNeeded();
-  await somebody.picture("history-waterfall");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("history-waterfall");
+  expect(await user.violations()).toEqual([]);
 
   await detail.getByRole("button", { name: "Run again" }).click();
   await detail.getByRole("heading", { name: /^Rerun output ·/ }).waitFor();
@@ -85,16 +85,16 @@ test("details say what happened, what the model saw, and where the turn's time w
 });
 
 test("a call that waits for somebody is seen to go on, and its conversation is one click away", async () => {
-  const somebody = await visitor("/history/calls");
-  const { page } = somebody;
-  const chat = await somebody.tab();
-  await chat.goto(`${house.server.url}/`);
+  const user = await openCalls("/history/calls");
+  const { page } = user;
+  const chat = await user.tab();
+  await chat.goto(`${fixture.server.url}/`);
   await chat.locator("textarea").fill("Put a meeting into my calendar tomorrow at 9");
   await chat.keyboard.press("Enter");
   await chat.getByRole("button", { name: /^Approve/ }).waitFor();
   await page.bringToFront();
   await page.getByRole("button", { name: "Refresh" }).click();
-  await expect.poll(async () => (await rows(somebody))[0]).toBe("demo.calendar Waiting for you");
+  await expect.poll(async () => (await rows(user))[0]).toBe("demo.calendar Waiting for you");
   await page.getByRole("link", { name: "demo.calendar" }).click();
   await page
     .getByRole("region", { name: "Call details" })
@@ -104,15 +104,15 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
     .getByRole("region", { name: "Call details" })
     .getByRole("group", { name: /wants to run/ })
     .waitFor();
-  await somebody.picture("history-waiting");
+  await user.picture("history-waiting");
   expect(await page.getByRole("button", { name: "Run again" }).count()).toBe(0);
-  expect(await somebody.violations()).toEqual([]);
+  expect(await user.violations()).toEqual([]);
   // Answered in the details.
   await page
     .getByRole("region", { name: "Call details" })
     .getByRole("button", { name: "Approve", exact: true })
     .click();
-  await expect.poll(async () => (await rows(somebody))[0]).toBe("demo.calendar Done");
+  await expect.poll(async () => (await rows(user))[0]).toBe("demo.calendar Done");
   await page.getByText("Finished · Done").waitFor();
   await page.getByRole("link", { name: "Try other arguments" }).waitFor();
   // The tool changes something, so its outlook is shown first.
@@ -128,8 +128,8 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
 });
 
 test("of a thousand calls only those on the screen are in the page, and the rest comes while it is scrolled", async () => {
-  const somebody = await visitor("/history/calls");
-  const { page } = somebody;
+  const user = await openCalls("/history/calls");
+  const { page } = user;
   const rows = Array.from({ length: 1_000 }, (_, n) => ({
     tool_id: `turn_1.${n}`,
     turn_id: "turn_1",
@@ -142,9 +142,9 @@ test("of a thousand calls only those on the screen are in the page, and the rest
     started_at: 1_000_000 - n,
   }));
   await page.route("**/v1/history/calls?*", async (route) => {
-    const said = new URL(route.request().url()).searchParams;
-    const from = Number(said.get("cursor") ?? 0);
-    const to = from + Number(said.get("limit"));
+    const params = new URL(route.request().url()).searchParams;
+    const from = Number(params.get("cursor") ?? 0);
+    const to = from + Number(params.get("limit"));
     const next = to < rows.length ? { next: String(to) } : {};
     await route.fulfill({ json: { items: rows.slice(from, to), ...next } });
   });
@@ -158,20 +158,22 @@ test("of a thousand calls only those on the screen are in the page, and the rest
     })
     .toBe(1);
   await expect.poll(() => page.locator("[data-row]").count()).toBeLessThan(60);
-  await somebody.picture("history-thousand");
+  await user.picture("history-thousand");
   await page.getByText("Loading more…").waitFor({ state: "detached" });
   // On a phone there are fewer columns, with the full width.
   await page.setViewportSize({ width: 360, height: 740 });
-  const right = async (place: string) =>
-    (await page.locator(place).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().right)))[0];
+  const right = async (selector: string) =>
+    (
+      await page.locator(selector).evaluateAll((all) => all.map((one) => one.getBoundingClientRect().right))
+    )[0];
   await expect
     .poll(async () => [await right(".history th:nth-child(4)"), await right(".history")])
     .toSatisfy(([column, whole]) => column === whole);
 });
 
 test("an export holds what is filtered, and nothing else", async () => {
-  const somebody = await visitor("/history/calls?tool=demo.weather");
-  const { page } = somebody;
+  const user = await openCalls("/history/calls?tool=demo.weather");
+  const { page } = user;
   const take = async (name: string): Promise<string[]> => {
     const download = page.waitForEvent("download");
     await page.getByRole("button", { name }).click();
@@ -187,27 +189,27 @@ test("an export holds what is filtered, and nothing else", async () => {
 });
 
 test("in Chinese, in the dark and on a phone everything is there", async () => {
-  const somebody = await visitor("/history/calls", {
+  const user = await openCalls("/history/calls", {
     locale: "zh-CN",
     colorScheme: "dark",
     width: 360,
     height: 740,
   });
-  const { page } = somebody;
+  const { page } = user;
   const overflow = () => page.evaluate("document.documentElement.scrollWidth");
-  await somebody.picture("history-phone");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("history-phone");
+  expect(await user.violations()).toEqual([]);
   await expect.poll(overflow).toBeLessThanOrEqual(360);
   await page.locator("[data-row]").first().click();
   await page.getByRole("region", { name: "调用详情" }).locator(".waterfall").waitFor();
-  await somebody.picture("history-phone-detail");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("history-phone-detail");
+  expect(await user.violations()).toEqual([]);
   await expect.poll(overflow).toBeLessThanOrEqual(360);
   await page.keyboard.press("Escape");
   await page.locator("[data-row] a:focus").waitFor();
   await page.setViewportSize({ width: 1280, height: 860 });
   await page.locator("[data-row]").first().click();
   await page.locator(".waterfall").waitFor();
-  await somebody.picture("history-zh-dark");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("history-zh-dark");
+  expect(await user.violations()).toEqual([]);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 /** A date that a browser would show as `42-11-6202`, and a name that looks like `note`. */
 const TURNED = "\u202e2026-11-24";
@@ -11,7 +11,7 @@ const SHOWN = "\\u202e2026-11-24";
 const given = (when: string) => ({ title: "Tea", when, [NAMED]: "\u2066x\u{e0041}" });
 const call = (when: string) => ({ call: { name: "demo_calendar", arguments: given(when) } });
 
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted([
     { when: { contains: "first", step: 1 }, does: [call("2026-11-24")] },
     { when: { contains: "next", step: 1 }, does: [call(TURNED)] },
@@ -20,32 +20,32 @@ const house = House.of(() =>
 );
 
 test("what is approved is shown as it runs: question, head, diff, edit, history, tester, title", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   const question = page.getByRole("group", { name: /wants to run/ });
 
-  await somebody.say("first");
+  await user.send("first");
   await question.waitFor();
   await page.getByRole("button", { name: /^Approve/ }).click();
-  await somebody.settled();
+  await user.settled();
 
-  await somebody.say(`next ${TURNED}`);
+  await user.send(`next ${TURNED}`);
   await question.waitFor();
   await expect.poll(() => question.locator(".asked-fields dd").nth(1).innerText()).toBe(SHOWN);
   await question.getByRole("button", { name: "Raw" }).click();
-  const asked = await question.locator("pre").innerText();
-  expect(asked).toContain(`"when": "${SHOWN}"`);
-  expect(JSON.parse(asked)).toEqual(given(TURNED));
+  const shown = await question.locator("pre").innerText();
+  expect(shown).toContain(`"when": "${SHOWN}"`);
+  expect(JSON.parse(shown)).toEqual(given(TURNED));
   await expect
     .poll(() => question.locator("pre .unseen").allInnerTexts())
     .toEqual(["\\u202e", "\\u200b", "\\u2066", "\\udb40\\udc41"]);
   const head = page.locator(".card", { has: question }).locator(".card-head");
   await expect.poll(() => head.locator(".summary").innerText()).toContain(`when: ${SHOWN}`);
   await expect.poll(() => question.locator(".changes").innerText()).toContain(`"2026-11-24" → "${SHOWN}"`);
-  await somebody.picture("invisible");
-  await somebody.inTheme("dark");
-  await somebody.picture("invisible-dark");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("invisible");
+  await user.inTheme("dark");
+  await user.picture("invisible-dark");
+  expect(await user.violations()).toEqual([]);
 
   // The escapes are edited, and come back as the original.
   await page.getByRole("button", { name: "Edit arguments" }).click();
@@ -54,8 +54,8 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
   expect(text).toContain(`"when": "${SHOWN}"`);
   await field.fill(text.replace("Tea", "Cake"));
   await page.getByRole("button", { name: "Approve with edits" }).click();
-  await somebody.settled();
-  const client = await house.server.client();
+  await user.settled();
+  const client = await fixture.server.client();
   const kept = async (): Promise<unknown> => {
     const { items } = await client.call("GET /v1/history/calls", { query: { limit: 1 } });
     return JSON.parse(items[0]?.arguments ?? "null");
@@ -67,16 +67,16 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
     .first()
     .waitFor();
 
-  await page.goto(`${house.server.url}/history/calls`);
+  await page.goto(`${fixture.server.url}/history/calls`);
   await page.getByText(SHOWN).first().click();
   await page
     .locator("pre", { hasText: `"when": "${SHOWN}"` })
     .first()
     .waitFor();
-  await somebody.picture("invisible-history");
+  await user.picture("invisible-history");
 
   const args = encodeURIComponent(JSON.stringify({ title: "Tea", when: TURNED }));
-  await page.goto(`${house.server.url}/tester#tool=demo.calendar&arguments=${args}`);
+  await page.goto(`${fixture.server.url}/tester#tool=demo.calendar&arguments=${args}`);
   await expect
     .poll(() =>
       page.locator("textarea, input").evaluateAll((all) => all.map((one) => "value" in one && one.value)),
@@ -86,10 +86,10 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
 });
 
 test("a conversation is called what it is called, in the tab, in the list and in the header", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say(`${TURNED} is the day`);
-  await somebody.settled();
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send(`${TURNED} is the day`);
+  await user.settled();
   await expect.poll(() => page.title()).toContain(`${SHOWN} is the day`);
   await page.reload();
   await expect.poll(() => page.title()).toContain(`${SHOWN} is the day`);

@@ -1,8 +1,8 @@
 // Large values: as a table and a tree with a search, with only visible rows in the DOM.
 
 import { expect, test } from "vitest";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const ROWS = 12_000;
 /** About 2 MB. */
@@ -18,12 +18,15 @@ effect = "read"
 input = "none"
 parameters = '''{"type": "object", "properties": {"places": {"type": "array"}}}'''
 `;
-const PLACES = Array.from({ length: 600 }, (_, at) => ({ place: `place ${at}`, at }));
+const ROWS_LARGE = Array.from({ length: 600 }, (_, at) => ({ place: `place ${at}`, at }));
 
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted(
     [
-      { when: { has_result: false }, does: [{ call: { name: "data_big", arguments: { places: PLACES } } }] },
+      {
+        when: { has_result: false },
+        does: [{ call: { name: "data_big", arguments: { places: ROWS_LARGE } } }],
+      },
       { when: {}, does: [{ say: "That is all." }] },
     ],
     TOOLS,
@@ -31,9 +34,9 @@ const house = House.of(() =>
 );
 
 test("2 MB of JSON are a table and a tree with a search, and few of its rows are in the page", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("Show me all of it");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("Show me all of it");
   await page.locator(".part[data-kind=text]", { hasText: "That is all." }).waitFor();
   await page.locator(".card-head").first().click();
   const output = page
@@ -47,7 +50,7 @@ test("2 MB of JSON are a table and a tree with a search, and few of its rows are
   await search.fill("row 11987");
   await output.getByText("1 of 12,000 rows").waitFor();
   await expect.poll(() => table.locator("tbody tr").first().textContent()).toContain("row 11987 of the list");
-  await somebody.picture("large-table");
+  await user.picture("large-table");
 
   await output.getByRole("button", { name: "Tree" }).click();
   await search.fill("");
@@ -62,14 +65,14 @@ test("2 MB of JSON are a table and a tree with a search, and few of its rows are
   await search.fill("row 00042");
   await output.getByText("1 found").waitFor();
   await expect.poll(() => tree.getByRole("treeitem").count()).toBe(3);
-  await somebody.picture("large-tree");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("large-tree");
+  expect(await user.violations()).toEqual([]);
 });
 
 test("large arguments are read as outputs are", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("Once more");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("Once more");
   await page.locator(".part[data-kind=text]", { hasText: "That is all." }).waitFor();
   await page.locator(".card-head").first().click();
   const given = page

@@ -3,17 +3,17 @@
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
 import { zh } from "../../app/src/i18n/zh.ts";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 const EXAMPLE = "Compare the weather in Paris, London and Tokyo";
 const ENTRY = "把明天下午三点和小李开会记到日历里";
 
 test("every view has its name in the rail, on a phone as well", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   const rail = page.getByRole("navigation", { name: en.navigation });
   for (const width of [1280, 390]) {
     await page.setViewportSize({ width, height: 800 });
@@ -26,8 +26,8 @@ test("every view has its name in the rail, on a phone as well", async () => {
 });
 
 test("Latin letters are those of the page's own font, which comes from the server", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   const { family, isLoaded } = await page.evaluate(async () => {
     await document.fonts.ready;
     const family = getComputedStyle(document.body).fontFamily;
@@ -42,17 +42,17 @@ test("Latin letters are those of the page's own font, which comes from the serve
 });
 
 test("only a message with calls has a line, and finished calls show what they were by their icons", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("hello");
-  await somebody.settled();
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("hello");
+  await user.settled();
   await expect.poll(() => page.locator(".thread.bare").count(), { message: "no call, no line" }).toBe(1);
   const line = await page
     .locator(".thread.bare")
     .evaluate((thread) => getComputedStyle(thread, "::before").display);
   expect(line).toBe("none");
-  await somebody.say(EXAMPLE);
-  await somebody.settled();
+  await user.send(EXAMPLE);
+  await user.settled();
   await expect.poll(() => page.locator(".thread:not(.bare)").count()).toBe(1);
   const icons = page.locator(".calls .icons");
   await expect.poll(() => icons.locator("svg").count()).toBeGreaterThan(0);
@@ -60,8 +60,8 @@ test("only a message with calls has a line, and finished calls show what they we
 });
 
 test("surfaces are told apart in the dark", async () => {
-  const somebody = await house.visitor({ colorScheme: "dark" });
-  const lightness = await somebody.page.evaluate(() => {
+  const user = await fixture.user({ colorScheme: "dark" });
+  const lightness = await user.page.evaluate(() => {
     const probe = document.createElement("i");
     document.body.append(probe);
     const of = (name: string): number => {
@@ -85,12 +85,12 @@ test("surfaces are told apart in the dark", async () => {
 });
 
 test("in Chinese a question is said in Chinese, without a word of the engine", async () => {
-  const somebody = await house.visitor({ locale: "zh-CN" });
-  const { page } = somebody;
-  await somebody.say(ENTRY);
+  const user = await fixture.user({ locale: "zh-CN" });
+  const { page } = user;
+  await user.send(ENTRY);
   const card = page.locator(".card[data-status=awaiting_approval]");
   await card.getByRole("button", { name: zh.approve, exact: true }).waitFor();
-  const said = await card.innerText();
-  expect(said).not.toMatch(/effect:|write\b|external\b/);
-  expect(said).toMatch(/[\u4e00-\u9fff]/);
+  const shown = await card.innerText();
+  expect(shown).not.toMatch(/effect:|write\b|external\b/);
+  expect(shown).toMatch(/[\u4e00-\u9fff]/);
 });

@@ -1,8 +1,8 @@
 // Markdown of models, on a screen and on a phone.
 
 import { expect, test } from "vitest";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const COLUMNS = ["Name", "Value", "Another", "Description", "Responsibility", "Notes"];
 const ROWS = Array.from(
@@ -84,7 +84,7 @@ This one is wrong: $\\nonsense{x}$.
 `;
 const WIDE = `| ${COLUMNS.join(" | ")} |\n|${"---|".repeat(COLUMNS.length)}\n${ROWS.join("\n")}\n`;
 
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted([
     { when: { contains: "wide", step: 1 }, does: [{ say: WIDE }] },
     { when: { contains: "formulas", step: 1 }, does: [{ say: FORMULAS }] },
@@ -94,10 +94,10 @@ const house = House.of(() =>
 
 test("what models write is shown as it is meant, in both themes, on a phone too", async () => {
   for (const width of [1280, 390]) {
-    const somebody = await house.visitor({ width, height: width === 390 ? 1800 : 1400 });
-    const { page } = somebody;
-    await somebody.say("everything");
-    await somebody.settled();
+    const user = await fixture.user({ width, height: width === 390 ? 1800 : 1400 });
+    const { page } = user;
+    await user.send("everything");
+    await user.settled();
     const answer = page.locator(".markdown").last();
     await answer.getByRole("link", { name: "Footnote 1", exact: true }).waitFor();
 
@@ -130,20 +130,20 @@ test("what models write is shown as it is meant, in both themes, on a phone too"
     await answer.locator("[data-token=added]").first().waitFor();
 
     for (const theme of ["light", "dark"] as const) {
-      await somebody.inTheme(theme);
-      expect(await somebody.violations()).toEqual([]);
+      await user.inTheme(theme);
+      expect(await user.violations()).toEqual([]);
       await page.mouse.move(0, 0);
-      await somebody.picture(`markdown-${width}-${theme}`);
+      await user.picture(`markdown-${width}-${theme}`);
     }
   }
 });
 
 test("a wide table scrolls within itself under a head that stays, and no word of it is broken", async () => {
   for (const width of [1280, 390]) {
-    const somebody = await house.visitor({ width, height: 860 });
-    const { page } = somebody;
-    await somebody.say("wide");
-    await somebody.settled();
+    const user = await fixture.user({ width, height: 860 });
+    const { page } = user;
+    await user.send("wide");
+    await user.settled();
     const frame = page.locator(".markdown .scrolls").last();
     await frame.getByText("Notes 59").waitFor();
 
@@ -175,7 +175,7 @@ test("a wide table scrolls within itself under a head that stays, and no word of
       });
     await expect.poll(apart).toBeLessThan(2);
     await frame.scrollIntoViewIfNeeded();
-    await somebody.picture(`table-${width}`);
+    await user.picture(`table-${width}`);
     await frame.hover();
     await page.getByRole("button", { name: "Copy as CSV" }).click();
     await expect
@@ -186,12 +186,12 @@ test("a wide table scrolls within itself under a head that stays, and no word of
 
 test("formulas are MathML in a font for it, prices are not, and what is copied is the source", async () => {
   for (const width of [1280, 390]) {
-    const somebody = await house.visitor({ width, height: 1100 });
-    const { page } = somebody;
+    const user = await fixture.user({ width, height: 1100 });
+    const { page } = user;
     const scripts: string[] = [];
     page.on("request", (request) => scripts.push(request.url()));
-    await somebody.say("formulas");
-    await somebody.settled();
+    await user.send("formulas");
+    await user.settled();
     const answer = page.locator(".markdown").last();
     await answer.locator("math").first().waitFor();
     await expect.poll(() => answer.locator("math").count()).toBe(9);
@@ -216,9 +216,9 @@ test("formulas are MathML in a font for it, prices are not, and what is copied i
     await page.evaluate(() => getSelection()?.removeAllRanges());
 
     for (const theme of ["light", "dark"] as const) {
-      await somebody.inTheme(theme);
-      expect(await somebody.violations()).toEqual([]);
-      await somebody.picture(`maths-${width}-${theme}`);
+      await user.inTheme(theme);
+      expect(await user.violations()).toEqual([]);
+      await user.picture(`maths-${width}-${theme}`);
     }
   }
 });

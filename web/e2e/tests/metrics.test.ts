@@ -1,20 +1,20 @@
 import { expect, test } from "vitest";
-import type { Kind, Visitor } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions, BrowserUser } from "../browser.ts";
+import { ServerFixture } from "../server-fixture.ts";
 import { withCalls } from "../with-calls.ts";
 
-const house = House.of(withCalls);
+const fixture = ServerFixture.of(withCalls);
 
 /** A user at the metrics of the last hour. */
-async function visitor(kind: Kind = {}): Promise<Visitor> {
-  const somebody = await house.visitor(kind, house.server, "/stats?range=hour");
-  await somebody.page.locator(".tile").first().waitFor();
-  return somebody;
+async function openMetrics(options: BrowserOptions = {}): Promise<BrowserUser> {
+  const user = await fixture.user(options, fixture.server, "/stats?range=hour");
+  await user.page.locator(".tile").first().waitFor();
+  return user;
 }
 
 test("tiles show the figures of turns just made, and lead to the calls that they are of", async () => {
-  const somebody = await visitor();
-  const { page } = somebody;
+  const user = await openMetrics();
+  const { page } = user;
   const tile = (name: string) => page.getByRole("listitem", { name, exact: true });
   const figures = async (name: string): Promise<string[]> => await tile(name).locator("dd").allTextContents();
   await expect.poll(async () => (await figures("Tool calls"))[1]).toBe("2");
@@ -40,13 +40,13 @@ test("tiles show the figures of turns just made, and lead to the calls that they
     .poll(() => page.getByRole("table", { name: "By conversation" }).locator("tbody tr").count())
     .toBe(2);
   await page.locator(".metrics").evaluate((view) => view.scrollTo(0, 0));
-  await somebody.picture("metrics-top");
+  await user.picture("metrics-top");
   await page.locator("summary").click();
-  await somebody.picture("metrics");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("metrics");
+  expect(await user.violations()).toEqual([]);
 
   // The default range has data: these turns are from the last hour.
-  await page.goto(`${house.server.url}/stats`);
+  await page.goto(`${fixture.server.url}/stats`);
   await page
     .getByRole("navigation", { name: "Time range" })
     .locator('[aria-current="true"]', { hasText: "1 h" })
@@ -75,14 +75,14 @@ test("tiles show the figures of turns just made, and lead to the calls that they
 });
 
 test("another time is chosen, and what is new is there without a reload", async () => {
-  const somebody = await visitor();
-  const { page } = somebody;
+  const user = await openMetrics();
+  const { page } = user;
   await page.getByRole("link", { name: "30 d", exact: true }).click();
   await expect.poll(() => page.url()).toContain("range=month");
   const turns = page.getByRole("listitem", { name: "Tool calls", exact: true }).locator("dd").nth(1);
   await expect.poll(() => turns.textContent()).toBe("2");
-  const chat = await somebody.tab();
-  await chat.goto(`${house.server.url}/`);
+  const chat = await user.tab();
+  await chat.goto(`${fixture.server.url}/`);
   await chat.locator("textarea").fill("What time is it?");
   await chat.keyboard.press("Enter");
   await chat.locator("article[aria-busy=false]").last().waitFor();
@@ -91,11 +91,11 @@ test("another time is chosen, and what is new is there without a reload", async 
 });
 
 test("frames are watched while an answer streams, and reported", async () => {
-  const somebody = await visitor();
-  const { page } = somebody;
+  const user = await openMetrics();
+  const { page } = user;
   await page.getByRole("link", { name: "Chat", exact: true }).click();
   const report = page.waitForRequest((request) => request.url().endsWith("/v1/telemetry/frames"));
-  await somebody.say("Compare the weather in Paris, London and Tokyo");
+  await user.send("Compare the weather in Paris, London and Tokyo");
   const { jank_frames, window_ms } = (await report).postDataJSON();
   expect(window_ms).toBeGreaterThan(0);
   await page.getByRole("link", { name: "Metrics" }).click();
@@ -103,16 +103,16 @@ test("frames are watched while an answer streams, and reported", async () => {
   await expect.poll(() => tile.locator("dd").textContent()).toBe(String(jank_frames));
 });
 
-test.each<[string, Kind]>([
+test.each<[string, BrowserOptions]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 360, height: 740 }],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 }],
-])("it is complete and readable: %s", async (name, kind) => {
-  const somebody = await visitor(kind);
-  const { page } = somebody;
+])("it is complete and readable: %s", async (name, options) => {
+  const user = await openMetrics(options);
+  const { page } = user;
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
-  await somebody.picture(`metrics-${name}`);
+  await user.picture(`metrics-${name}`);
   await page.locator("summary").click();
-  await somebody.picture(`metrics-${name}-table`);
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture(`metrics-${name}-table`);
+  expect(await user.violations()).toEqual([]);
 });

@@ -1,40 +1,40 @@
 // Animations during a reply, and their absence with reduced motion.
 
 import { expect, test } from "vitest";
-import type { Visitor } from "../browser.ts";
+import type { BrowserUser } from "../browser.ts";
 import { Gate } from "../gate.ts";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 /** Records the words that fade in, and the number of elements of the text. */
-async function watch({ page }: Visitor): Promise<void> {
+async function watch({ page }: BrowserUser): Promise<void> {
   await page.evaluate(() => {
     const fading: string[] = [];
     (window as unknown as { fading: string[] }).fading = fading;
-    const look = (): void => {
+    const capture = (): void => {
       const registry = CSS.highlights as unknown as ReadonlyMap<string, ReadonlySet<StaticRange>>;
       for (const range of registry.get("fresh-1") ?? []) {
         const text = range.startContainer.textContent ?? "";
         fading.push(text.slice(range.startOffset, range.endOffset));
       }
-      requestAnimationFrame(look);
+      requestAnimationFrame(capture);
     };
-    look();
+    capture();
   });
 }
 
-const faded = ({ page }: Visitor): Promise<string[]> =>
+const faded = ({ page }: BrowserUser): Promise<string[]> =>
   page.evaluate(() => (window as unknown as { fading: string[] }).fading);
 
 test("words that are written fade in, without an element of their own, and are then like any others", async () => {
-  const somebody = await house.visitor({ motion: "no-preference" });
-  const { page } = somebody;
-  await watch(somebody);
-  await somebody.say("What time is it?");
-  await somebody.settled();
-  await expect.poll(async () => (await faded(somebody)).join("").trim()).not.toBe("");
+  const user = await fixture.user({ motion: "no-preference" });
+  const { page } = user;
+  await watch(user);
+  await user.send("What time is it?");
+  await user.settled();
+  await expect.poll(async () => (await faded(user)).join("").trim()).not.toBe("");
   await expect
     .poll(() =>
       page.evaluate(() => {
@@ -48,13 +48,13 @@ test("words that are written fade in, without an element of their own, and are t
 
 test("a word that fades is paler than it will be, in both themes", async () => {
   const gate = new Gate();
-  const server = await house.own(Server.scripted([{ does: [{ say: "Here it is." }, gate.move] }]));
-  const somebody = await house.visitor({ motion: "no-preference" }, server);
-  const { page } = somebody;
-  await somebody.say("hello");
+  const server = await fixture.ownServer(Server.scripted([{ does: [{ say: "Here it is." }, gate.move] }]));
+  const user = await fixture.user({ motion: "no-preference" }, server);
+  const { page } = user;
+  await user.send("hello");
   await page.locator(".part[data-kind=text]", { hasText: "Here it is." }).waitFor();
   for (const theme of ["light", "dark"] as const) {
-    await somebody.inTheme(theme);
+    await user.inTheme(theme);
     const shades = () =>
       page.evaluate(() => {
         const text = document.querySelector(".part[data-kind=text] p") as Element;
@@ -66,14 +66,14 @@ test("a word that fades is paler than it will be, in both themes", async () => {
     await expect.poll(shades, { message: "each stage is another shade" }).toBe(3);
   }
   gate.open();
-  await somebody.settled();
+  await user.settled();
 });
 
 test("nothing fades for whoever wants no motion", async () => {
-  const somebody = await house.visitor({ motion: "reduce" });
-  await watch(somebody);
-  await somebody.say("What time is it?");
-  await somebody.page.locator(".card[data-status=success]").waitFor();
-  await somebody.settled();
-  expect(await faded(somebody)).toEqual([]);
+  const user = await fixture.user({ motion: "reduce" });
+  await watch(user);
+  await user.send("What time is it?");
+  await user.page.locator(".card[data-status=success]").waitFor();
+  await user.settled();
+  expect(await faded(user)).toEqual([]);
 });

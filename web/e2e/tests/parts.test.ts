@@ -3,23 +3,23 @@
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
-import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 const failed = (page: Page) => page.locator(".part-failed");
 const tryAgain = (page: Page) => failed(page).getByRole("button", { name: en.tryAgain });
 
 test("a view that does not come says so beside the rail, and comes at the second try", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   // Several modules have this name: the first one loaded here is the history.
   await page.route("**/assets/view-*.js", (route) => route.abort());
   await page.getByRole("link", { name: en.history }).click();
   await failed(page).getByText(en.partFailed).waitFor();
-  await somebody.picture("part-failed-view");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("part-failed-view");
+  expect(await user.violations()).toEqual([]);
   await page.unroute("**/assets/view-*.js");
   await tryAgain(page).click();
   await page.getByRole("heading", { name: en.history }).waitFor();
@@ -37,31 +37,31 @@ test("a question whose buttons do not come can be answered at the second try", a
     },
     { does: [{ say: "It is in." }] },
   ];
-  const server = await house.own(Server.scripted(rules));
-  const somebody = await house.visitor({}, server);
-  const { page } = somebody;
+  const server = await fixture.ownServer(Server.scripted(rules));
+  const user = await fixture.user({}, server);
+  const { page } = user;
   await page.route("**/assets/approval-*.js", (route) => route.abort());
-  await somebody.say("Tea, please");
+  await user.send("Tea, please");
   const card = page.locator(".card[data-status=awaiting_approval]");
   await card.locator(".part-failed").getByText(en.partFailed).waitFor();
-  await somebody.picture("part-failed-card");
+  await user.picture("part-failed-card");
   await expect
     .poll(() => page.locator("textarea").first().isVisible(), { message: "the rest of the page is there" })
     .toBe(true);
   await page.unroute("**/assets/approval-*.js");
   await tryAgain(page).click();
   await card.getByRole("button", { name: en.approve, exact: true }).click();
-  await somebody.settled();
+  await user.settled();
   await page.locator(".part[data-kind=text]", { hasText: "It is in." }).waitFor();
 });
 
 test("a dialog that does not come is told of above the page, and comes when it is opened again", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   await page.route("**/assets/picker-*.js", (route) => route.abort());
   await page.locator(".picker-button").click();
   await failed(page).getByText(en.partFailed).waitFor();
-  await somebody.picture("part-failed-above");
+  await user.picture("part-failed-above");
   await failed(page).getByRole("button", { name: en.close }).click();
   await expect.poll(() => failed(page).count()).toBe(0);
   await page.unroute("**/assets/picker-*.js");
@@ -77,10 +77,10 @@ test("a dialog that does not come is told of above the page, and comes when it i
 });
 
 test("the list of conversations that does not come is closed, and comes when it is shown again", async () => {
-  const somebody = await house.stranger();
-  const { page } = somebody;
+  const user = await fixture.anonymous();
+  const { page } = user;
   await page.route("**/assets/sidebar-*.js", (route) => route.abort());
-  await page.goto(`${house.server.url}/#token=${await house.server.key()}`);
+  await page.goto(`${fixture.server.url}/#token=${await fixture.server.key()}`);
   await failed(page).getByText(en.partFailed).waitFor();
   await failed(page).getByRole("button", { name: en.close }).click();
   await expect.poll(() => failed(page).count()).toBe(0);
@@ -97,8 +97,8 @@ test("the list of conversations that does not come is closed, and comes when it 
 });
 
 test("a part of a page that the server has renewed is not tried again: the page is loaded anew", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   await page.route("**/assets/picker-*.js", (route) => route.fulfill({ status: 404, body: "" }));
   const isHome = ({ pathname }: URL): boolean => pathname === "/";
   await page.route(isHome, (route) =>

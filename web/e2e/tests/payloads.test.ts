@@ -4,9 +4,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { Visitor } from "../browser.ts";
-import { House } from "../house.ts";
+import { BrowserUser } from "../browser.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const OWN: readonly string[] = [
   "<script>document.title='evil'</script>",
@@ -57,7 +57,7 @@ const says = (word: string, text: string): Rule => ({
   when: { contains: word, step: 1 },
   does: [{ say: text }],
 });
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted([
     says("formulas", MATHS),
     says("words", TEXT),
@@ -87,69 +87,69 @@ async function expectInert(page: Page): Promise<void> {
   expect(await page.title()).not.toBe("evil");
 }
 
-test.each(["formulas", "words"])("in %s it is text", async (place) => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+test.each(["formulas", "words"])("in %s it is text", async (kind) => {
+  const user = await fixture.user();
+  const { page } = user;
   let dialogs = 0;
   page.on("dialog", () => {
     dialogs += 1;
   });
-  await somebody.say(`${place}, please`);
-  await somebody.settled();
-  const drawn = place === "formulas" ? ".markdown :is(math, .maths-wrong)" : ".markdown table";
+  await user.send(`${kind}, please`);
+  await user.settled();
+  const drawn = kind === "formulas" ? ".markdown :is(math, .maths-wrong)" : ".markdown table";
   await page.locator(drawn).first().waitFor();
   await expectInert(page);
   expect(dialogs).toBe(0);
 });
 
 test("in a question, and so in a title and its list, it is text", async () => {
-  const somebody = await house.visitor();
+  const user = await fixture.user();
   for (const one of OWN) {
-    await somebody.say(one);
-    await somebody.settled();
+    await user.send(one);
+    await user.settled();
   }
-  await expectInert(somebody.page);
+  await expectInert(user.page);
 });
 
 test("on a shared page it is text", async () => {
-  const somebody = await house.visitor();
-  await somebody.say(`words and formulas ${OWN[0]}`);
-  await somebody.settled();
-  await somebody.say("formulas");
-  await somebody.settled();
-  const client = await house.server.client();
+  const user = await fixture.user();
+  await user.send(`words and formulas ${OWN[0]}`);
+  await user.settled();
+  await user.send("formulas");
+  await user.settled();
+  const client = await fixture.server.client();
   const { items } = await client.call("GET /v1/conversations", { query: { limit: 1 } });
   const path = { conversation_id: items[0]?.id ?? "" };
   const { link } = await client.call("POST /v1/conversations/{conversation_id}/shares", { path, body: {} });
-  const reader = await house.stranger();
+  const reader = await fixture.anonymous();
   await reader.page.goto(link);
   await reader.page.getByRole("article").nth(3).waitFor();
   await expectInert(reader.page);
 });
 
-test.each(["documents", "drawings"])("in %s it reaches neither the page nor a network", async (place) => {
+test.each(["documents", "drawings"])("in %s it reaches neither the page nor a network", async (kind) => {
   // Violations are logged for attempts in a frame, so this user is not of the fixture.
-  const somebody = await Visitor.come();
-  const { page } = somebody;
+  const user = await BrowserUser.open();
+  const { page } = user;
   let dialogs = 0;
   page.on("dialog", () => {
     dialogs += 1;
   });
   // How each navigation attempt ended.
   const others: string[] = [];
-  const isElsewhere = (url: string) => /^https?:/.test(url) && !url.startsWith(house.server.url);
+  const isElsewhere = (url: string) => /^https?:/.test(url) && !url.startsWith(fixture.server.url);
   page.on("requestfailed", (one) => {
     if (isElsewhere(one.url())) others.push(`${one.url()} ${one.failure()?.errorText}`);
   });
   page.on("response", (one) => {
     if (isElsewhere(one.url())) others.push(`${one.url()} ${one.status()}`);
   });
-  await page.goto(`${house.server.url}/#token=${await house.server.key()}`);
-  await somebody.say(`${place}, please`);
-  await somebody.settled();
+  await page.goto(`${fixture.server.url}/#token=${await fixture.server.key()}`);
+  await user.send(`${kind}, please`);
+  await user.settled();
   const previews = page.getByRole("button", { name: "Preview", exact: true });
-  const blocks = place === "documents" ? 2 : inParts(40).length;
-  if (place === "documents") for (const at of [0, 1]) await previews.nth(at).click();
+  const blocks = kind === "documents" ? 2 : inParts(40).length;
+  if (kind === "documents") for (const at of [0, 1]) await previews.nth(at).click();
   const frames = page.locator("iframe[sandbox='allow-scripts']");
   // Each is drawn, or an error is shown.
   await expect
@@ -157,8 +157,8 @@ test.each(["documents", "drawings"])("in %s it reaches neither the page nor a ne
     .toBeGreaterThanOrEqual(blocks);
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
   await expectInert(page);
-  expect(page.url()).toMatch(new RegExp(`^${house.server.url}/`));
+  expect(page.url()).toMatch(new RegExp(`^${fixture.server.url}/`));
   expect(dialogs).toBe(0);
   expect(others.filter((one) => !one.endsWith("BLOCKED_BY_CSP") && !one.endsWith(" csp"))).toEqual([]);
-  await somebody.leave();
+  await user.close();
 });

@@ -1,22 +1,22 @@
 // Two users on one server: an admin adds the second one on the page, limits and removes them.
 
 import { expect, test } from "vitest";
-import type { Kind } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions } from "../browser.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 /** A user with a key that was just created. */
-async function withKey(key: string, path: string, kind: Kind = {}) {
-  const somebody = await house.stranger(kind);
-  await somebody.page.goto(`${house.server.url}${path}#token=${key}`);
-  await somebody.page.locator("main header").first().waitFor();
-  return somebody;
+async function withKey(key: string, path: string, options: BrowserOptions = {}) {
+  const user = await fixture.anonymous(options);
+  await user.page.goto(`${fixture.server.url}${path}#token=${key}`);
+  await user.page.locator("main header").first().waitFor();
+  return user;
 }
 
 test("an admin adds a person, gives them a key and a limit that holds, and removes them with their data", async () => {
-  const admin = await house.visitor({}, house.server, "/settings");
+  const admin = await fixture.user({}, fixture.server, "/settings");
   const { page } = admin;
   const people = page.getByRole("region", { name: "People", exact: true });
   const own = people.getByRole("listitem").filter({ hasText: "local" });
@@ -74,16 +74,16 @@ test("an admin adds a person, gives them a key and a limit that holds, and remov
   await expect.poll(() => bob.getByText("Only default").count()).toBe(0);
 
   // Bob sees no users, and his limit applies.
-  const guest = await withKey(secret, "/settings");
-  await guest.page.getByRole("region", { name: "Account", exact: true }).getByText("bob").waitFor();
-  await guest.page.getByText("Only an admin can list, create and revoke keys.").waitFor();
-  expect(await guest.page.getByRole("region", { name: "People", exact: true }).count()).toBe(0);
-  await guest.page.locator('a[href="/"]').first().click();
-  await guest.say("What time is it?");
-  await guest.settled();
-  await guest.type("And now?");
-  await guest.page.getByRole("alert").filter({ hasText: /limit/i }).waitFor();
-  await guest.picture("people-limit");
+  const bobUser = await withKey(secret, "/settings");
+  await bobUser.page.getByRole("region", { name: "Account", exact: true }).getByText("bob").waitFor();
+  await bobUser.page.getByText("Only an admin can list, create and revoke keys.").waitFor();
+  expect(await bobUser.page.getByRole("region", { name: "People", exact: true }).count()).toBe(0);
+  await bobUser.page.locator('a[href="/"]').first().click();
+  await bobUser.send("What time is it?");
+  await bobUser.settled();
+  await bobUser.type("And now?");
+  await bobUser.page.getByRole("alert").filter({ hasText: /limit/i }).waitFor();
+  await bobUser.picture("people-limit");
   await page.reload();
   await bob.getByText(/^Today 1 turn, [\d,]+ tokens/).waitFor();
 
@@ -97,14 +97,14 @@ test("an admin adds a person, gives them a key and a limit that holds, and remov
   await bob.getByRole("button", { name: "Remove bob and delete the data" }).click();
   await people.getByText("bob was removed, with 1 conversation and 0 files.").waitFor();
   await expect.poll(() => bob.count()).toBe(0);
-  await guest.page.reload();
-  await guest.page.locator("#key").waitFor();
+  await bobUser.page.reload();
+  await bobUser.page.locator("#key").waitFor();
 });
 
 test("who is removed with their data kept is brought back, and may become an admin", async () => {
-  const admin = await house.visitor({ locale: "zh-CN", colorScheme: "dark" }, house.server, "/settings");
+  const admin = await fixture.user({ locale: "zh-CN", colorScheme: "dark" }, fixture.server, "/settings");
   const { page } = admin;
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   await client.call("POST /v1/users", { body: { name: "ann" } });
   const { key } = await client.call("POST /v1/keys", { body: { name: "phone", user: "ann" } });
   await page.reload();
@@ -120,22 +120,22 @@ test("who is removed with their data kept is brought back, and may become an adm
   await ann.getByRole("button", { name: "移除 ann" }).click();
   await people.getByText("已移除 ann，吊销了 1 个密钥。").waitFor();
   await ann.getByText("已移除").waitFor();
-  const gone = await house.stranger({ locale: "zh-CN" });
-  await gone.page.goto(`${house.server.url}/settings#token=${key}`);
-  await gone.page.getByRole("alert").getByText("密钥无效或已被吊销。").waitFor();
+  const removed = await fixture.anonymous({ locale: "zh-CN" });
+  await removed.page.goto(`${fixture.server.url}/settings#token=${key}`);
+  await removed.page.getByRole("alert").getByText("密钥无效或已被吊销。").waitFor();
   await ann.getByRole("button", { name: "管理 ann" }).click();
   await ann.getByRole("button", { name: "恢复 ann" }).click();
   await ann.getByRole("checkbox", { name: /管理服务器/ }).waitFor();
 });
 
-test.each<[string, Kind]>([
+test.each<[string, BrowserOptions]>([
   ["phone", { width: 390, height: 844 }],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
-])("people are managed on a phone: %s", async (name, kind) => {
-  const client = await house.server.client();
+])("people are managed on a phone: %s", async (name, options) => {
+  const client = await fixture.server.client();
   const carl = `carl-${name}`;
   await client.call("POST /v1/users", { body: { name: carl, limits: { turns_per_day_max: 5_000 } } });
-  const admin = await house.visitor(kind, house.server, "/settings");
+  const admin = await fixture.user(options, fixture.server, "/settings");
   const { page } = admin;
   const row = page.locator("[data-people] > li").filter({ hasText: carl });
   await row.getByRole("button").first().click();

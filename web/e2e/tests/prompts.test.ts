@@ -2,11 +2,11 @@
 
 import type { Page } from "playwright-core";
 import { beforeEach, expect, test } from "vitest";
-import type { Kind } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions } from "../browser.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted([
     { when: { contains: "A report about tea for cats." }, does: [{ say: "Cats like tea." }] },
     { does: [{ say: "What was that?" }] },
@@ -15,7 +15,7 @@ const house = House.of(() =>
 
 /** Each test begins without prompts. */
 beforeEach(async () => {
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   const { items } = await client.call("GET /v1/saved-prompts");
   for (const { name } of items) await client.call("DELETE /v1/saved-prompts/{name}", { path: { name } });
 });
@@ -24,19 +24,19 @@ const field = (page: Page) => page.locator("form textarea").last();
 const dialog = (page: Page) => page.locator("dialog.prompts");
 
 test("a prompt is written, chosen by keyboard, filled in, changed and deleted", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   await page.getByRole("button", { name: "Saved prompts" }).click();
   await dialog(page).getByText("Prompts that you save are here").waitFor();
   await dialog(page).getByRole("button", { name: "New prompt" }).click();
   await page.getByLabel("Name", { exact: true }).fill("weekly report");
   await dialog(page).locator("textarea").fill("A report about {{topic}} for {{audience}}.");
-  await somebody.picture("prompt-editor");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("prompt-editor");
+  expect(await user.violations()).toEqual([]);
   await dialog(page).getByRole("button", { name: "Save", exact: true }).click();
   await dialog(page).getByRole("button", { name: "Edit “weekly report”" }).waitFor();
-  await somebody.picture("prompts");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("prompts");
+  expect(await user.violations()).toEqual([]);
   await page.keyboard.press("Escape");
   await dialog(page).waitFor({ state: "detached" });
 
@@ -44,8 +44,8 @@ test("a prompt is written, chosen by keyboard, filled in, changed and deleted", 
   await field(page).fill("/weekly");
   const option = page.getByRole("option", { name: /weekly report/, selected: true });
   await option.waitFor();
-  await somebody.picture("prompt-menu");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("prompt-menu");
+  expect(await user.violations()).toEqual([]);
   await page.keyboard.press("Enter");
   const focus = page.locator(":focus");
   await dialog(page).getByLabel("topic").and(focus).waitFor();
@@ -53,18 +53,18 @@ test("a prompt is written, chosen by keyboard, filled in, changed and deleted", 
   await page.keyboard.press("Enter");
   await dialog(page).getByLabel("audience").and(focus).waitFor();
   await page.keyboard.type("cats");
-  await somebody.picture("prompt-filling");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("prompt-filling");
+  expect(await user.violations()).toEqual([]);
   await page.keyboard.press("Enter");
   await dialog(page).waitFor({ state: "detached" });
   await expect.poll(() => field(page).inputValue()).toBe("A report about tea for cats.");
   await field(page).and(focus).waitFor();
   await page.keyboard.press("Enter");
   await page.locator(".part[data-kind=text]").filter({ hasText: "Cats like tea." }).waitFor();
-  await somebody.settled();
+  await user.settled();
 
   // Stored for the user, not for the browser.
-  const other = await house.visitor();
+  const other = await fixture.user();
   await other.page.getByRole("button", { name: "Saved prompts" }).click();
   await dialog(other.page).getByRole("button", { name: "Edit “weekly report”" }).click();
   await other.page.getByLabel("Name", { exact: true }).fill("greeting");
@@ -86,13 +86,13 @@ test("a prompt is written, chosen by keyboard, filled in, changed and deleted", 
 });
 
 test("what stands in the field becomes a prompt, and what was changed meanwhile is not lost", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   await field(page).fill("Explain it to a child.");
   await page.getByRole("button", { name: "Saved prompts" }).click();
   await dialog(page).getByRole("button", { name: "New prompt" }).click();
   await expect.poll(() => dialog(page).locator("textarea").inputValue()).toBe("Explain it to a child.");
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   await client.call("PUT /v1/saved-prompts/{name}", { path: { name: "child" }, body: { text: "Taken." } });
   await page.getByLabel("Name", { exact: true }).fill("child");
   await page.keyboard.press("Enter");
@@ -105,12 +105,12 @@ test("what stands in the field becomes a prompt, and what was changed meanwhile 
 });
 
 test("commands and prompts are one list, and what the arrows reach is in sight", async () => {
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   const names = Array.from({ length: 12 }, (_, at) => `prompt ${String(at).padStart(2, "0")}`);
   for (const name of names)
     await client.call("PUT /v1/saved-prompts/{name}", { path: { name }, body: { text: `Text of ${name}` } });
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   await field(page).fill("/");
   await page.getByRole("option", { name: /prompt 11/ }).waitFor();
   await expect
@@ -127,8 +127,8 @@ test("commands and prompts are one list, and what the arrows reach is in sight",
       }),
     )
     .toBe(true);
-  await somebody.picture("menu-long");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("menu-long");
+  expect(await user.violations()).toEqual([]);
   await page.keyboard.press("Enter");
   await expect.poll(() => field(page).inputValue()).toBe("Text of prompt 11");
   // The agent's system prompt is in its settings.
@@ -139,23 +139,23 @@ test("commands and prompts are one list, and what the arrows reach is in sight",
   for (const name of names) await client.call("DELETE /v1/saved-prompts/{name}", { path: { name } });
 });
 
-test.each<[string, Kind]>([
+test.each<[string, BrowserOptions]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 390, height: 844 }],
   ["wide", { width: 1440, height: 900 }],
 ])("the library, %s", async (name, kind) => {
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   const path = { name: "weekly report" };
   await client.call("PUT /v1/saved-prompts/{name}", { path, body: { text: "About {{topic}}, in brief." } });
-  const somebody = await house.visitor(kind);
-  const { page } = somebody;
+  const user = await fixture.user(kind);
+  const { page } = user;
   await page.locator(".composer-row button[aria-haspopup=dialog]").click();
   await dialog(page).locator("[data-row]").waitFor();
-  await somebody.picture(`prompts-${name}`);
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture(`prompts-${name}`);
+  expect(await user.violations()).toEqual([]);
   await dialog(page).locator("[data-row]").click();
   await dialog(page).locator("textarea").waitFor();
-  await somebody.picture(`prompt-filling-${name}`);
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture(`prompt-filling-${name}`);
+  expect(await user.violations()).toEqual([]);
   await client.call("DELETE /v1/saved-prompts/{name}", { path });
 });

@@ -4,26 +4,26 @@
 import type { Page, Worker } from "playwright-core";
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
-import { type Kind, type Visitor, withWholeBrowser } from "../browser.ts";
+import { type BrowserOptions, type BrowserUser, withWholeBrowser } from "../browser.ts";
 import { Gate } from "../gate.ts";
-import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 withWholeBrowser();
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 /** A title with right-to-left and invisible characters. */
 const HOSTILE = "Tea\u202egnitem\u200b \u2066now";
 
 async function withWorker(
-  server = house.server,
-  kind: Kind = {},
-): Promise<{ somebody: Visitor; worker: Worker }> {
-  const somebody = await house.visitor({ worker: "allow", ...kind }, server);
-  await somebody.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
-  const context = somebody.page.context();
+  server = fixture.server,
+  options: BrowserOptions = {},
+): Promise<{ user: BrowserUser; worker: Worker }> {
+  const user = await fixture.user({ worker: "allow", ...options }, server);
+  await user.page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
+  const context = user.page.context();
   const [worker = await context.waitForEvent("serviceworker")] = context.serviceWorkers();
-  return { somebody, worker };
+  return { user, worker };
 }
 
 const cached = (page: Page): Promise<string[]> =>
@@ -79,7 +79,7 @@ async function click(worker: Worker, action: string): Promise<void> {
   }, action);
 }
 
-async function wantNotices({ page }: Visitor, server: Server): Promise<void> {
+async function wantNotices({ page }: BrowserUser, server: Server): Promise<void> {
   await page.context().grantPermissions(["notifications"]);
   await page.addInitScript(() => {
     const counted = globalThis as { shownNotices?: number };
@@ -101,8 +101,8 @@ const ask = (title: string) => ({
 });
 
 test("the page can be installed, and its worker caches files of the page and nothing of anybody", async () => {
-  const { somebody } = await withWorker();
-  const { page } = somebody;
+  const { user } = await withWorker();
+  const { page } = user;
   const manifest = await page.evaluate(async () => {
     const link = document.querySelector<HTMLLinkElement>("link[rel=manifest]");
     const response = await fetch(link?.href ?? "");
@@ -126,8 +126,8 @@ test("the page can be installed, and its worker caches files of the page and not
   const debug = await page.context().newCDPSession(page);
   const { errors } = await debug.send("Page.getAppManifest");
   expect(errors).toEqual([]);
-  await somebody.say("What time is it?");
-  await somebody.settled();
+  await user.send("What time is it?");
+  await user.settled();
   const found = await cached(page);
   expect(found).toContain("/");
   const others = found.filter(
@@ -142,14 +142,14 @@ test("the page can be installed, and its worker caches files of the page and not
 });
 
 test("without a server the page opens and waits, and goes on once there is one", async () => {
-  const server = await house.own(Server.start());
-  const { somebody } = await withWorker(server);
-  const { page } = somebody;
+  const server = await fixture.ownServer(Server.start());
+  const { user } = await withWorker(server);
+  const { page } = user;
   await server.kill();
   await page.goto(`${server.url}/history`);
   await page.getByText(en.unreachableRetrying).waitFor();
-  await somebody.picture("offline-shell");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("offline-shell");
+  expect(await user.violations()).toEqual([]);
   await server.start();
   await page.getByRole("heading", { name: en.history }).waitFor();
   // Paths other than views are answered by the server.
@@ -158,9 +158,9 @@ test("without a server the page opens and waits, and goes on once there is one",
 });
 
 test("a part that nobody has opened yet is there offline, since the worker has it", async () => {
-  const server = await house.own(Server.start());
-  const { somebody } = await withWorker(server);
-  const { page } = somebody;
+  const server = await fixture.ownServer(Server.start());
+  const { user } = await withWorker(server);
+  const { page } = user;
   await expect.poll(() => page.evaluate(() => navigator.serviceWorker.controller !== null)).toBe(true);
   await server.kill();
   await page.getByRole("link", { name: en.agents }).click();
@@ -174,11 +174,11 @@ test("a question is told of while nobody looks, to the letter, and denied there"
     { times: 1, does: [gate.move, { say: "A moment." }, ask(HOSTILE)] },
     { does: [{ say: "Then not." }] },
   ];
-  const server = await house.own(Server.scripted(rules));
-  const { somebody, worker } = await withWorker(server);
-  const { page } = somebody;
-  await wantNotices(somebody, server);
-  await somebody.say(`Put in ${HOSTILE}`);
+  const server = await fixture.ownServer(Server.scripted(rules));
+  const { user, worker } = await withWorker(server);
+  const { page } = user;
+  await wantNotices(user, server);
+  await user.send(`Put in ${HOSTILE}`);
   await expect.poll(() => page.url()).toMatch(/\/c\//);
   await hide(page, true);
   gate.open();
@@ -191,7 +191,7 @@ test("a question is told of while nobody looks, to the letter, and denied there"
   await expect.poll(() => page.title()).toMatch(/^\(1\)/);
   await click(worker, "deny");
   await page.locator(".card[data-status=denied]").waitFor();
-  await somebody.settled();
+  await user.settled();
   await haveShown(page, 2);
   await expect.poll(async () => (await notices(page)).map(({ title }) => title)).toEqual([en.noticeDone]);
   await expect.poll(() => page.title()).toMatch(/^\(2\) /);
@@ -203,11 +203,11 @@ test("a question is told of while nobody looks, to the letter, and denied there"
 test("a click on a notification opens the question, wherever the tab is by then", async () => {
   const gate = new Gate();
   const rules: Rule[] = [{ times: 1, does: [gate.move, ask("Tea")] }, { does: [{ say: "It is in." }] }];
-  const server = await house.own(Server.scripted(rules));
-  const { somebody, worker } = await withWorker(server);
-  const { page } = somebody;
-  await wantNotices(somebody, server);
-  await somebody.say("Tea, please");
+  const server = await fixture.ownServer(Server.scripted(rules));
+  const { user, worker } = await withWorker(server);
+  const { page } = user;
+  await wantNotices(user, server);
+  await user.send("Tea, please");
   await expect.poll(() => page.url()).toMatch(/\/c\//);
   const conversation = new URL(page.url()).pathname;
   await page.getByRole("link", { name: en.history }).click();
@@ -218,21 +218,21 @@ test("a click on a notification opens the question, wherever the tab is by then"
   await click(worker, "");
   await expect.poll(() => new URL(page.url()).pathname).toBe(conversation);
   await page.getByRole("button", { name: en.approve, exact: true }).click();
-  await somebody.settled();
+  await user.settled();
   await expect.poll(() => new URL(page.url()).hash).toBe("");
 });
 
 test("who wants no notifications gets none, and the tab says it all the same", async () => {
   const gate = new Gate();
-  const server = await house.own(Server.scripted([{ does: [gate.move, { say: "Here." }] }]));
-  const { somebody } = await withWorker(server);
-  const { page } = somebody;
+  const server = await fixture.ownServer(Server.scripted([{ does: [gate.move, { say: "Here." }] }]));
+  const { user } = await withWorker(server);
+  const { page } = user;
   await page.context().grantPermissions(["notifications"]);
-  await somebody.say("hello");
+  await user.send("hello");
   await expect.poll(() => page.url()).toMatch(/\/c\//);
   await hide(page, true);
   gate.open();
-  await somebody.settled();
+  await user.settled();
   await expect.poll(() => page.title()).toMatch(/^\(1\) /);
   expect(await notices(page)).toEqual([]);
   await hide(page, false);
@@ -241,11 +241,13 @@ test("who wants no notifications gets none, and the tab says it all the same", a
 
 test("another release takes over without ending a turn, and the parts of the old one are still there", async () => {
   const gate = new Gate();
-  const server = await house.own(Server.scripted([{ does: [{ say: "One " }, gate.move, { say: "two." }] }]));
-  const { somebody } = await withWorker(server);
-  const { page } = somebody;
+  const server = await fixture.ownServer(
+    Server.scripted([{ does: [{ say: "One " }, gate.move, { say: "two." }] }]),
+  );
+  const { user } = await withWorker(server);
+  const { page } = user;
   await expect.poll(() => page.evaluate(() => navigator.serviceWorker.controller !== null)).toBe(true);
-  await somebody.say("count");
+  await user.send("count");
   await page.locator(".part[data-kind=text]", { hasText: "One" }).waitFor();
   // Simulates earlier releases: the cache of the last one stays for open tabs, an older one is deleted.
   const own = await page.evaluate(async () => {
@@ -255,12 +257,12 @@ test("another release takes over without ending a turn, and the parts of the old
     const made = await navigator.serviceWorker.register("/sw.js?2", { scope: "/" });
     const next = made.installing ?? made.waiting ?? made.active;
     await new Promise<void>((resolve, reject) => {
-      const look = (): void => {
+      const check = (): void => {
         if (next?.state === "redundant") reject(new Error("it could not be installed"));
         else if (next?.state !== "installing") resolve();
       };
-      next?.addEventListener("statechange", look);
-      look();
+      next?.addEventListener("statechange", check);
+      check();
     });
     return own;
   });
@@ -273,6 +275,6 @@ test("another release takes over without ending a turn, and the parts of the old
   const names = await page.evaluate(() => caches.keys());
   expect(names).toEqual([own, "throughline-older", "somebody-else"]);
   gate.open();
-  await somebody.settled();
+  await user.settled();
   await page.locator(".part[data-kind=text]", { hasText: "One two." }).waitFor();
 });

@@ -2,16 +2,16 @@
 
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.scripted([{ does: [{ say: "Paris." }] }]));
+const fixture = ServerFixture.of(() => Server.scripted([{ does: [{ say: "Paris." }] }]));
 
 test("an answer is rated, with a reason, and the rating is there after a reload", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("Capital of France?");
-  await somebody.settled();
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("Capital of France?");
+  await user.settled();
   const [good, bad] = [en.goodAnswer, en.badAnswer].map((name) => page.getByRole("button", { name }));
   await good?.click();
   await page.locator(`[aria-label="${en.goodAnswer}"][aria-pressed=true]`).waitFor();

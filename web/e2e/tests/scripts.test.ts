@@ -1,8 +1,8 @@
 // Texts in non-Latin scripts: direction, punctuation next to addresses, ranges, and formulas.
 
 import { expect, test } from "vitest";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const RIGHT_TO_LEFT = `## ملاحظات
 
@@ -40,7 +40,7 @@ The energy is \\(E = m_1 * c * c_2\\) and in dollars $a_1 * b_1 * c_{2}$; it cos
 \\]
 `;
 
-const house = House.of(() =>
+const fixture = ServerFixture.of(() =>
   Server.scripted([
     { when: { contains: "marks", step: 1 }, does: [{ say: MARKS }] },
     { does: [{ say: RIGHT_TO_LEFT }] },
@@ -49,8 +49,8 @@ const house = House.of(() =>
 
 test("Arabic and Hebrew run from the right, English and code from the left, and the page stays as it is", async () => {
   for (const width of [1280, 390]) {
-    const somebody = await house.visitor({ width, height: 1100 });
-    const { page } = somebody;
+    const user = await fixture.user({ width, height: 1100 });
+    const { page } = user;
     const composer = page.locator("textarea").first();
     const directionOf = (selector: string, text: string) =>
       page
@@ -63,8 +63,8 @@ test("Arabic and Hebrew run from the right, English and code from the left, and 
     expect(await composer.evaluate((one) => one.matches(":dir(ltr)"))).toBe(true);
     await composer.fill("مرحبا");
     expect(await composer.evaluate((one) => one.matches(":dir(rtl)"))).toBe(true);
-    await somebody.say("مرحبا، كيف الحال؟");
-    await somebody.settled();
+    await user.send("مرحبا، كيف الحال؟");
+    await user.settled();
     await page.locator(".markdown math").last().waitFor();
 
     for (const [selector, text, direction] of [
@@ -106,16 +106,16 @@ test("Arabic and Hebrew run from the right, English and code from the left, and 
     await expect
       .poll(() => page.evaluate(() => document.documentElement.scrollWidth <= innerWidth))
       .toBe(true);
-    expect(await somebody.violations()).toEqual([]);
-    await somebody.picture(`scripts-rtl-${width}`);
+    expect(await user.violations()).toEqual([]);
+    await user.picture(`scripts-rtl-${width}`);
   }
 });
 
 test("addresses end before full-width marks, one tilde is a tilde, and formulas are copied as they were written", async () => {
-  const somebody = await house.visitor({ width: 1280, height: 860 });
-  const { page } = somebody;
-  await somebody.say("marks");
-  await somebody.settled();
+  const user = await fixture.user({ width: 1280, height: 860 });
+  const { page } = user;
+  await user.send("marks");
+  await user.settled();
   const answer = page.locator(".markdown").last();
   await answer.locator("math").first().waitFor();
   await expect.poll(() => answer.locator("math").count()).toBe(3);
@@ -142,5 +142,5 @@ test("addresses end before full-width marks, one tilde is a tilde, and formulas 
   expect(await copied(2)).toBe(sentence);
   expect(await copied(3)).toBe(block);
   await page.evaluate(() => getSelection()?.removeAllRanges());
-  await somebody.picture("scripts-marks");
+  await user.picture("scripts-marks");
 });

@@ -1,14 +1,14 @@
 // Reference cases of tool calling, for models with and without native tools: the first five, and the case of the empty function name.
 
 import { beforeEach, describe, expect, test } from "vitest";
-import type { Visitor } from "../browser.ts";
+import type { BrowserUser } from "../browser.ts";
 import { Gate } from "../gate.ts";
-import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const MODES = ["native", "text"] as const;
 /** Speed of the mock model. */
-const PACE = { tokens_per_second: 60 };
+const SPEED = { tokens_per_second: 60 };
 
 /** Opened by the test when it has seen the first half of a sentence; the second one is further on. */
 const gate = new Gate();
@@ -20,7 +20,7 @@ beforeEach(() => {
 /** States of a call in order. */
 const STEPS = ["preparing", "queued", "running", "success"];
 
-const paced = (moves: unknown[]) => ({ pace: PACE, moves });
+const slow = (moves: unknown[]) => ({ pace: SPEED, moves });
 const call = (name: string, args: object) => ({ call: { name, arguments: args } });
 /** A chunk as the server of the reported case sent it, byte for byte. */
 const chunk = (delta: object) => ({
@@ -30,7 +30,7 @@ const chunk = (delta: object) => ({
 const RULES: Rule[] = [
   {
     when: { contains: "随便聊聊" },
-    does: paced([
+    does: slow([
       { say: "好的，我们随便聊聊。" },
       gate.move,
       { say: "今天没有工具，只有文字：" },
@@ -40,22 +40,22 @@ const RULES: Rule[] = [
   },
   {
     when: { contains: "北京的天气", has_result: false },
-    does: paced([{ say: "我先看一下天气。\n\n" }, call("slow_weather", { city: "北京" })]),
+    does: slow([{ say: "我先看一下天气。\n\n" }, call("slow_weather", { city: "北京" })]),
   },
-  { when: { contains: "北京的天气" }, does: paced([{ say: "天气看完了，还是这条消息，我接着往下说。" }]) },
+  { when: { contains: "北京的天气" }, does: slow([{ say: "天气看完了，还是这条消息，我接着往下说。" }]) },
   {
     when: { contains: "三个工具", has_result: false },
-    does: paced([
+    does: slow([
       { say: "一共查三样。\n\n" },
       call("demo_weather", { city: "北京" }),
       call("slow_weather", { city: "上海" }),
       call("time_now", { timezone: "Asia/Shanghai" }),
     ]),
   },
-  { when: { contains: "三个工具" }, does: paced([{ say: "三样都查完了。" }]) },
+  { when: { contains: "三个工具" }, does: slow([{ say: "三样都查完了。" }]) },
   {
     when: { contains: "眨眼", has_result: false },
-    does: paced([
+    does: slow([
       { say: "看着我。\n\n" },
       call("live2d_expression", { name: "wink" }),
       {
@@ -66,7 +66,7 @@ const RULES: Rule[] = [
       call("live2d_motion", { group: "Wave" }),
     ]),
   },
-  { when: { contains: "眨眼" }, does: paced([{ say: "\n\n做完了。" }]) },
+  { when: { contains: "眨眼" }, does: slow([{ say: "\n\n做完了。" }]) },
   {
     when: { contains: "play_animation(jump)", has_result: false },
     does: [call("play_animation", { animation_name: "jump" })],
@@ -109,74 +109,74 @@ effect = "read"
 parameters = '{"type": "object", "properties": {"city": {"type": "string"}}}'
 `;
 
-const house = House.of(() => Server.scripted(RULES, TOOLS));
+const fixture = ServerFixture.of(() => Server.scripted(RULES, TOOLS));
 
 /** A user who has sent a message and records the thread from before the first token. */
-async function asked(
+async function askRecorded(
   mode: "auto" | "native" | "text",
   question: string,
-  server = house.server,
-): Promise<Visitor> {
-  const somebody = await house.visitor({ locale: "zh-CN" }, server);
-  await somebody.chooseMode(mode);
-  await somebody.watch();
-  await somebody.say(question);
-  return somebody;
+  server = fixture.server,
+): Promise<BrowserUser> {
+  const user = await fixture.user({ locale: "zh-CN" }, server);
+  await user.chooseMode(mode);
+  await user.record();
+  await user.send(question);
+  return user;
 }
 
-const answers = ({ page }: Visitor) => page.getByRole("article", { name: "助手的消息" });
-const text = ({ page }: Visitor, words: string | RegExp) =>
+const answers = ({ page }: BrowserUser) => page.getByRole("article", { name: "助手的消息" });
+const text = ({ page }: BrowserUser, words: string | RegExp) =>
   page.locator(".part[data-kind=text]").filter({ hasText: words });
 /** Whether the message is still streaming. */
-const isRunning = async ({ page }: Visitor): Promise<boolean> =>
+const isRunning = async ({ page }: BrowserUser): Promise<boolean> =>
   (await page.locator("article[aria-busy=true]").count()) > 0;
 
 describe.each(MODES)("seed 000 §8, %s", (mode) => {
   test("1) 纯聊天：首字即出、持续流式、仅一条消息", async () => {
-    const somebody = await asked(mode, "随便聊聊");
-    await text(somebody, "好的").waitFor();
-    expect(await isRunning(somebody), "the first words are there before the last").toBe(true);
+    const user = await askRecorded(mode, "随便聊聊");
+    await text(user, "好的").waitFor();
+    expect(await isRunning(user), "the first words are there before the last").toBe(true);
     gate.open();
-    await text(somebody, "只有文字").waitFor();
-    expect(await isRunning(somebody)).toBe(true);
+    await text(user, "只有文字").waitFor();
+    expect(await isRunning(user)).toBe(true);
     further.open();
-    await text(somebody, "不会断。").waitFor();
-    await somebody.settled();
-    const { lengths, cards } = await somebody.seen();
+    await text(user, "不会断。").waitFor();
+    await user.settled();
+    const { lengths, cards } = await user.recording();
     expect(lengths, "nothing is taken back").toEqual([...lengths].sort((a, b) => a - b));
     expect(cards).toEqual([""]);
-    await expect.poll(() => answers(somebody).count()).toBe(1);
+    await expect.poll(() => answers(user).count()).toBe(1);
   });
 
   test("2) 单工具：首字即出 → 插入 1 张工具卡片（运行中）→ 完成后卡片变 success → 继续流式追加 → 仍是一条消息", async () => {
-    const somebody = await asked(mode, "北京的天气怎么样");
-    await text(somebody, "我先看一下天气").waitFor();
-    await somebody.page.locator(".card[data-status=running]").waitFor();
-    expect(await isRunning(somebody)).toBe(true);
+    const user = await askRecorded(mode, "北京的天气怎么样");
+    await text(user, "我先看一下天气").waitFor();
+    await user.page.locator(".card[data-status=running]").waitFor();
+    expect(await isRunning(user)).toBe(true);
     gate.open();
-    await text(somebody, "我接着往下说").waitFor();
-    await somebody.settled();
-    const { cards, lengths } = await somebody.seen();
+    await text(user, "我接着往下说").waitFor();
+    await user.settled();
+    const { cards, lengths } = await user.recording();
     expect(cards.filter((card) => !isShort(card))).toEqual([
       "",
       "slow.weather running",
       "slow.weather success",
     ]);
     expect(lengths).toEqual([...lengths].sort((a, b) => a - b));
-    await expect.poll(() => kinds(somebody)).toEqual(["text", "tool_call", "text"]);
-    await expect.poll(() => answers(somebody).count()).toBe(1);
+    await expect.poll(() => kinds(user)).toEqual(["text", "tool_call", "text"]);
+    await expect.poll(() => answers(user).count()).toBe(1);
   });
 
   test("3) 多工具：同一条消息里出现多张卡片，默认折叠，顺序与输出合理", async () => {
-    const somebody = await asked(mode, "三个工具");
-    const { page } = somebody;
+    const user = await askRecorded(mode, "三个工具");
+    const { page } = user;
     await expect
-      .poll(() => somebody.cards())
+      .poll(() => user.cards())
       .toEqual(["demo.weather success", "slow.weather running", "time.now queued"]);
     gate.open();
-    await text(somebody, "三样都查完了").waitFor();
-    await somebody.settled();
-    const { cards } = await somebody.seen();
+    await text(user, "三样都查完了").waitFor();
+    await user.settled();
+    const { cards } = await user.recording();
     expect(
       cards.filter((states) => !isInTurn(states)),
       "one after the other, in their order",
@@ -185,7 +185,7 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     await expect.poll(() => group.getAttribute("aria-expanded")).toBe("false");
     await group.click();
     await expect
-      .poll(() => somebody.cards())
+      .poll(() => user.cards())
       .toEqual(["demo.weather success", "slow.weather success", "time.now success"]);
     const heads = page.locator(".card-head");
     await expect
@@ -194,20 +194,20 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     for (const at of [0, 1, 2]) await heads.nth(at).click();
     for (const [at, words] of ["北京", "上海", "Asia/Shanghai"].entries())
       await page.locator(".card-body").nth(at).getByText(words).first().waitFor();
-    await expect.poll(() => answers(somebody).count()).toBe(1);
+    await expect.poll(() => answers(user).count()).toBe(1);
   });
 
   test("4) Live2D：中途任意时刻 tool_call 触发，卡片可见且模型动作/表情即时生效", async () => {
-    const somebody = await asked(mode, "眨眼并挥手");
-    const { page } = somebody;
+    const user = await askRecorded(mode, "眨眼并挥手");
+    const { page } = user;
     await page.getByRole("img", { name: "Twine: 眨眼", exact: true }).waitFor();
-    expect(await text(somebody, "最后一个字").count(), "the face is there in mid-sentence").toBe(0);
-    expect(await isRunning(somebody)).toBe(true);
+    expect(await text(user, "最后一个字").count(), "the face is there in mid-sentence").toBe(0);
+    expect(await isRunning(user)).toBe(true);
     await expect.poll(() => page.locator(".card").filter({ hasText: "live2d.expression" }).count()).toBe(1);
     gate.open();
-    await text(somebody, /^做完了/).waitFor();
-    await somebody.settled();
-    await expect.poll(() => somebody.cards()).toEqual(["live2d.expression success", "live2d.motion success"]);
+    await text(user, /^做完了/).waitFor();
+    await user.settled();
+    await expect.poll(() => user.cards()).toEqual(["live2d.expression success", "live2d.motion success"]);
     for (const at of [0, 1]) {
       await page.locator(".card-head").nth(at).click();
       await page
@@ -226,16 +226,16 @@ test.each(["native", "auto"] as const)(
       { times: 1, does: { refuse_tools: "vllm" } },
       { does: [{ say: "没有工具，我也能说。" }] },
     ];
-    const somebody = await asked(mode, "你好", await house.own(Server.scripted(rules)));
-    const error = answers(somebody).getByRole("alert");
+    const user = await askRecorded(mode, "你好", await fixture.ownServer(Server.scripted(rules)));
+    const error = answers(user).getByRole("alert");
     await error.getByText("这个上游或模型不支持原生工具调用。").waitFor();
     await error.getByText("请改用文本模式").waitFor();
-    await somebody.settled();
-    expect(await text(somebody, "没有工具").count(), "nothing was asked a second time").toBe(0);
-    await expect.poll(() => somebody.isMode(mode)).toBe(true);
+    await user.settled();
+    expect(await text(user, "没有工具").count(), "nothing was asked a second time").toBe(0);
+    await expect.poll(() => user.isMode(mode)).toBe(true);
     await error.getByRole("button", { name: "改用文本模式" }).click();
-    await text(somebody, "没有工具，我也能说").waitFor();
-    await expect.poll(() => somebody.isMode("text")).toBe(true);
+    await text(user, "没有工具，我也能说").waitFor();
+    await expect.poll(() => user.isMode("text")).toBe(true);
   },
 );
 
@@ -245,34 +245,34 @@ describe("seed 004", () => {
       { when: { has_result: false }, does: EMPTY_NAMES[shape] },
       { does: [{ say: "动画播完了。" }] },
     ];
-    const server = await house.own(Server.scripted(rules, TOOLS));
-    const somebody = await asked("native", "play_animation(jump)", server);
-    await bubble(somebody, server, "jump");
+    const server = await fixture.ownServer(Server.scripted(rules, TOOLS));
+    const user = await askRecorded("native", "play_animation(jump)", server);
+    await bubble(user, server, "jump");
   });
 
   for (const mode of MODES) {
     test(`play_animation(jump)：只 yield 一次，创建气泡，名称和参数正确，不重复 (${mode})`, async () => {
-      const somebody = await asked(mode, "play_animation(jump)");
-      await bubble(somebody, house.server, "jump");
+      const user = await askRecorded(mode, "play_animation(jump)");
+      await bubble(user, fixture.server, "jump");
     });
 
     test(`"你支持哪些函数调用"：没有调用就没有气泡 (${mode})`, async () => {
-      const somebody = await asked(mode, "你支持哪些函数调用");
-      await text(somebody, "jump 和 wave").waitFor();
-      await somebody.settled();
-      expect(await somebody.cards()).toEqual([]);
+      const user = await askRecorded(mode, "你支持哪些函数调用");
+      await text(user, "jump 和 wave").waitFor();
+      await user.settled();
+      expect(await user.cards()).toEqual([]);
     });
   }
 });
 
 /** Checks the card of the call: one card, the right name and arguments, one call. */
-async function bubble(somebody: Visitor, server: Server, animation: string): Promise<void> {
-  const { page } = somebody;
-  await text(somebody, "动画播完了").waitFor();
-  await somebody.settled();
+async function bubble(user: BrowserUser, server: Server, animation: string): Promise<void> {
+  const { page } = user;
+  await text(user, "动画播完了").waitFor();
+  await user.settled();
   // One card per call, which is distinct from text.
-  await expect.poll(() => somebody.cards()).toEqual(["play.animation success"]);
-  await expect.poll(() => kinds(somebody)).toEqual(["tool_call", "text"]);
+  await expect.poll(() => user.cards()).toEqual(["play.animation success"]);
+  await expect.poll(() => kinds(user)).toEqual(["tool_call", "text"]);
   // The card shows the right name and arguments, and the result.
   await page.locator(".card-head").click();
   const body = page.locator(".card-body");
@@ -300,7 +300,7 @@ async function got<T>(server: Server, path: string): Promise<T> {
   return answer;
 }
 
-async function kinds({ page }: Visitor): Promise<(string | null)[]> {
+async function kinds({ page }: BrowserUser): Promise<(string | null)[]> {
   const parts = page.locator("article .part");
   return await parts.evaluateAll((all) => all.map((part) => part.getAttribute("data-kind")));
 }

@@ -2,11 +2,11 @@
 
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
-import type { Kind } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions } from "../browser.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(async () => {
+const fixture = ServerFixture.of(async () => {
   const server = await Server.start();
   const client = await server.client();
   for (const text of ["Put a meeting into my calendar tomorrow at 9", "What time is it?"]) {
@@ -25,8 +25,8 @@ const house = House.of(async () => {
 const panel = (name: string) => ({ name, exact: true }) as const;
 
 test("a remembered answer is found, and taken back", async () => {
-  const somebody = await house.visitor({}, house.server, "/settings");
-  const { page } = somebody;
+  const user = await fixture.user({}, fixture.server, "/settings");
+  const { page } = user;
   await page.getByRole("region", panel("Account")).getByText("Signed in as").waitFor();
   const remembered = page.getByRole("region", panel("Remembered answers"));
   const row = remembered.getByRole("listitem").filter({ hasText: "demo.calendar" });
@@ -37,16 +37,16 @@ test("a remembered answer is found, and taken back", async () => {
   await remembered.getByRole("searchbox").fill("weather");
   await remembered.getByText("No matching answers").waitFor();
   await remembered.getByRole("searchbox").fill("CALENDAR");
-  await somebody.picture("settings");
+  await user.picture("settings");
   await row.getByRole("button").click();
   await remembered.getByText("Nothing is remembered.").waitFor();
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   expect((await client.call("GET /v1/remembered", { query: { everywhere: true } })).items).toEqual([]);
 });
 
 test("all conversations are one file, each of which can be imported", async () => {
-  const somebody = await house.visitor({}, house.server, "/settings");
-  const { page } = somebody;
+  const user = await fixture.user({}, fixture.server, "/settings");
+  const { page } = user;
   const download = page.waitForEvent("download");
   await page.getByRole("button", { name: "Export all conversations" }).click();
   const file = await download;
@@ -55,18 +55,18 @@ test("all conversations are one file, each of which can be imported", async () =
   await page.getByText("2 conversations exported").waitFor();
   const texts = unzipped(bytes);
   expect(texts.map(([name]) => name).every((name) => /^conv_\w+\.jsonl$/.test(name))).toBe(true);
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   for (const [, text] of texts) await client.call("POST /v1/conversations/import", { body: text });
   expect((await client.call("GET /v1/conversations")).items).toHaveLength(4);
 });
 
 test("a key is revoked after a second click, and who signs out is out", async () => {
   // Signing out revokes the key that other tests use.
-  const server = await house.own(Server.start());
+  const server = await fixture.ownServer(Server.start());
   const client = await server.client();
   const { id } = await client.call("POST /v1/keys", { body: { name: "old laptop", scopes: ["chat"] } });
-  const somebody = await house.visitor({}, server, "/settings");
-  const { page } = somebody;
+  const user = await fixture.user({}, server, "/settings");
+  const { page } = user;
   const keys = page.getByRole("region", panel("Keys and devices"));
   await keys.getByText("This browser").waitFor();
   await keys.getByRole("button", { name: "Revoke key old laptop" }).click();
@@ -80,30 +80,30 @@ test("a key is revoked after a second click, and who signs out is out", async ()
 });
 
 test("who signs in is told all ways in, and commands look like commands", async () => {
-  const somebody = await house.stranger();
-  const { page } = somebody;
-  await page.goto(house.server.url);
+  const user = await fixture.anonymous();
+  const { page } = user;
+  await page.goto(fixture.server.url);
   await page.getByRole("heading", { name: "Sign in to Throughline" }).waitFor();
   await expect
     .poll(() => page.locator("form code").allTextContents())
     .toEqual(["throughline serve", "throughline keys create --name laptop"]);
   expect(await page.locator("form").textContent()).not.toContain("`");
   await expect.poll(() => page.locator("form li").nth(1).textContent()).toContain("without restarting");
-  await somebody.picture("sign-in");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("sign-in");
+  expect(await user.violations()).toEqual([]);
 });
 
-test.each<[string, Kind]>([
+test.each<[string, BrowserOptions]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 820 }],
   ["phone", { width: 390, height: 844 }],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
 ])("it is complete and readable: %s", async (name, kind) => {
-  const somebody = await house.visitor(kind, house.server, "/settings");
-  const { page } = somebody;
+  const user = await fixture.user(kind, fixture.server, "/settings");
+  const { page } = user;
   await page.locator(".settings-facts").nth(1).waitFor();
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
-  await somebody.picture(`settings-${name}`);
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture(`settings-${name}`);
+  expect(await user.violations()).toEqual([]);
 });
 
 /** The files of an uncompressed archive, in order. */

@@ -6,8 +6,8 @@ import type { Page, WebSocket } from "playwright-core";
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
 import { Gate } from "../gate.ts";
-import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const TABS = 8;
 const ANSWERS = 12;
@@ -28,7 +28,7 @@ function held(gate: Gate): Promise<Server> {
   return Server.scripted(rules, LIMITS);
 }
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 const text = (page: Page, words: string) => page.locator(".part[data-kind=text]").filter({ hasText: words });
 
@@ -60,10 +60,10 @@ function followed(page: Page): { sockets: WebSocket[]; streams: string[] } {
 
 test("eight tabs with twelve answers leave the ninth a connection", async () => {
   const gate = new Gate();
-  const server = await house.own(held(gate));
-  const somebody = await house.visitor({}, server);
-  const tabs = [somebody.page];
-  while (tabs.length < TABS) tabs.push(await somebody.tab());
+  const server = await fixture.ownServer(held(gate));
+  const user = await fixture.user({}, server);
+  const tabs = [user.page];
+  while (tabs.length < TABS) tabs.push(await user.tab());
   const opened = tabs.map(followed);
   for (const [at, tab] of tabs.entries()) {
     await tab.goto(`${server.url}/`);
@@ -79,7 +79,7 @@ test("eight tabs with twelve answers leave the ninth a connection", async () => 
   const [asking, stopping] = tabs as [Page, Page];
 
   // In parallel: an approval, a stop, and a tab that is opened and lists them all.
-  const ninth = await somebody.tab();
+  const ninth = await user.tab();
   await Promise.all([
     asking
       .getByRole("button", { name: new RegExp(`^${en.approve}`) })
@@ -107,9 +107,9 @@ test("eight tabs with twelve answers leave the ninth a connection", async () => 
 
 test("one tab follows what it shows twice, and leaves nothing", async () => {
   const gate = new Gate();
-  const server = await house.own(held(gate));
-  const somebody = await house.visitor({}, server);
-  const { page } = somebody;
+  const server = await fixture.ownServer(held(gate));
+  const user = await fixture.user({}, server);
+  const { page } = user;
   await ask(page, "question");
   await expect.poll(() => viewersOf(server)).toBe(1);
   // The chat continues while the history shows the same turn.
@@ -124,8 +124,8 @@ test("one tab follows what it shows twice, and leaves nothing", async () => {
 
 test("a page out of the cache of its worker has its socket", async () => {
   const gate = new Gate();
-  const server = await house.own(held(gate));
-  const { page } = await house.visitor({ worker: "allow" }, server);
+  const server = await fixture.ownServer(held(gate));
+  const { page } = await fixture.user({ worker: "allow" }, server);
   await page.evaluate(() => navigator.serviceWorker.ready.then(() => undefined));
   await server.kill();
   await page.reload();
@@ -140,16 +140,16 @@ test("a page out of the cache of its worker has its socket", async () => {
 
 /** A proxy without WebSockets. */
 async function withoutUpgrades(server: Server): Promise<{ url: string; stop(): void }> {
-  const pass = (asked: IncomingMessage, answer: ServerResponse): void => {
-    const { connection: _, upgrade: __, ...headers } = asked.headers;
-    const { method, url } = asked;
+  const pass = (incoming: IncomingMessage, answer: ServerResponse): void => {
+    const { connection: _, upgrade: __, ...headers } = incoming.headers;
+    const { method, url } = incoming;
     const passed = request(`${server.url}${url}`, { method, headers }, (came) => {
       answer.writeHead(came.statusCode ?? 502, came.headers);
       came.pipe(answer);
     });
     passed.on("error", () => answer.destroy());
     answer.on("close", () => passed.destroy());
-    asked.pipe(passed);
+    incoming.pipe(passed);
   };
   const proxy = createServer(pass);
   await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
@@ -165,10 +165,10 @@ async function withoutUpgrades(server: Server): Promise<{ url: string; stop(): v
 
 test("with a proxy that upgrades nothing, answers come as before", async () => {
   const gate = new Gate();
-  const server = await house.own(held(gate));
+  const server = await fixture.ownServer(held(gate));
   const proxy = await withoutUpgrades(server);
   try {
-    const { page } = await house.stranger();
+    const { page } = await fixture.anonymous();
     const opened = followed(page);
     await page.goto(`${proxy.url}/#token=${await server.key()}`);
     await ask(page, "question");

@@ -1,16 +1,16 @@
 import type { Locator } from "playwright-core";
 import { expect, test } from "vitest";
-import type { Kind, Visitor } from "../browser.ts";
-import { House } from "../house.ts";
+import type { BrowserOptions, BrowserUser } from "../browser.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
 /** A user at the tester. */
-async function visitor(kind: Kind = {}): Promise<Visitor> {
-  const somebody = await house.visitor(kind, house.server, "/tester");
-  await somebody.page.locator(".tool-row").first().waitFor();
-  return somebody;
+async function openTester(options: BrowserOptions = {}): Promise<BrowserUser> {
+  const user = await fixture.user(options, fixture.server, "/tester");
+  await user.page.locator(".tool-row").first().waitFor();
+  return user;
 }
 
 /** Starts playback, and stops after the first piece; returns the button for the next one. */
@@ -39,12 +39,12 @@ data: [DONE]
 
 `;
 
-test.each<[string, Kind]>([
+test.each<[string, BrowserOptions]>([
   ["light", {}],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 }],
-])("a recorded stream is decoded, and drawn as the chat would have drawn it: %s", async (name, kind) => {
-  const somebody = await visitor(kind);
-  const { page } = somebody;
+])("a recorded stream is decoded, and drawn as the chat would have drawn it: %s", async (name, options) => {
+  const user = await openTester(options);
+  const { page } = user;
   await page.locator('a[href="/tester?recorded"]').click();
   const choose = page.locator("input[type=file]");
   await choose.setInputFiles({ name: "reply.sse", mimeType: "text/plain", buffer: Buffer.from(RECORDED) });
@@ -54,8 +54,8 @@ test.each<[string, Kind]>([
   const card = page.locator(".card");
   await card.waitFor();
   await expect.poll(() => page.locator(".thread strong").textContent()).toBe("look");
-  await somebody.picture(`recorded-${name}`);
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture(`recorded-${name}`);
+  expect(await user.violations()).toEqual([]);
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
 
   // Piece by piece: the card appears before its arguments.
@@ -63,10 +63,10 @@ test.each<[string, Kind]>([
   const step = await played(drawn);
   for (const _ of ["thought", "text", "call"]) await step.click();
   await drawn.locator(".card[data-status=preparing]").waitFor();
-  await somebody.picture(`recorded-${name}-playing`);
+  await user.picture(`recorded-${name}-playing`);
   while (await step.isEnabled()) await step.click();
   await drawn.locator(".card[data-status=queued]").waitFor();
-  expect(await somebody.violations()).toEqual([]);
+  expect(await user.violations()).toEqual([]);
 
   await choose.setInputFiles({ name: "x.gz", mimeType: "", buffer: Buffer.from([0x1f, 0x8b, 8, 0]) });
   await page.getByText("compressed").waitFor();
@@ -76,8 +76,8 @@ test.each<[string, Kind]>([
 });
 
 test("tools are found, tried, told and read out of a text", async () => {
-  const somebody = await visitor();
-  const { page } = somebody;
+  const user = await openTester();
+  const { page } = user;
   const panel = (name: RegExp) => page.getByRole("region", { name });
   await page.getByRole("searchbox").fill("weather");
   await expect.poll(() => page.locator(".tool-row").count()).toBe(1);
@@ -99,9 +99,9 @@ test("tools are found, tried, told and read out of a text", async () => {
   const native = await preview.locator("pre").innerText();
   await preview.getByRole("button", { name: "XML" }).click();
   await expect.poll(() => preview.locator("pre").innerText()).not.toBe(native);
-  const told = await preview.locator("pre").innerText();
+  const prompt = await preview.locator("pre").innerText();
   await preview.getByRole("button", { name: "Copy" }).click();
-  await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(told);
+  await expect.poll(() => page.evaluate("navigator.clipboard.readText()")).toBe(prompt);
 
   const parse = panel(/Parse text/);
   const call = `<<<[TOOL_REQUEST]>>>\ntool_name:「始」demo_calendar「末」,\ntitle:「始」早餐「末」,\nwhen:「始」明天「末」\n<<<[END_TOOL_REQUEST]>>>`;
@@ -109,15 +109,15 @@ test("tools are found, tried, told and read out of a text", async () => {
   await parse.getByText("1 call found · 0 warnings").waitFor();
   await expect.poll(() => parse.locator("mark").innerText()).toBe(call);
   await parse.getByText("would ask").waitFor();
-  await somebody.picture("tester");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("tester");
+  expect(await user.violations()).toEqual([]);
 
   const step = await played(parse);
   await parse.getByRole("slider", { name: "Chunk size" }).fill("64");
   await step.click();
   await parse.getByText("Arriving", { exact: true }).waitFor();
-  await somebody.picture("tester-play");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("tester-play");
+  expect(await user.violations()).toEqual([]);
   while (await step.isEnabled()) await step.click();
   await parse.getByText("would ask").waitFor();
   await parse.getByRole("button", { name: "Back to text" }).click();
@@ -127,14 +127,14 @@ test("tools are found, tried, told and read out of a text", async () => {
   await expect.poll(() => run.getByLabel("title").inputValue()).toBe("早餐");
   await run.getByRole("button", { name: /^Run/ }).click();
   await run.getByRole("group", { name: /needs your approval/ }).waitFor();
-  await somebody.picture("tester-asks");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("tester-asks");
+  expect(await user.violations()).toEqual([]);
   await run.getByRole("button", { name: "Approve and run", exact: true }).click();
   await run.getByText(/^Done/).waitFor();
 });
 
 test("text rules of an agent are tried on a text", async () => {
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   const settings = {
     model: "demo",
     text_rules: [
@@ -143,8 +143,8 @@ test("text rules of an agent are tried on a text", async () => {
     ],
   };
   await client.call("POST /v1/agents", { body: { name: "tidy", settings } });
-  const somebody = await visitor();
-  const { page } = somebody;
+  const user = await openTester();
+  const { page } = user;
   const rules = page.getByRole("region", { name: "Text rules", exact: true });
   await rules.getByText("This agent has no text rules.").waitFor();
   await page.locator("main header").getByLabel("Agent").selectOption("tidy");
@@ -156,17 +156,17 @@ test("text rules of an agent are tried on a text", async () => {
   await rules.getByLabel("The text is").selectOption("a tool result");
   await rules.locator("[data-side=model]").getByText("Room 12, 7").waitFor();
   await row("secret").getByText("1 match").waitFor();
-  await somebody.picture("tester-text-rules");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("tester-text-rules");
+  expect(await user.violations()).toEqual([]);
   await rules.getByRole("link", { name: "Edit the agent" }).click();
   await page.getByRole("heading", { name: "tidy", level: 2 }).waitFor();
 });
 
 test("an address fills the form in, and a tool that fails says so", async () => {
-  const somebody = await visitor();
-  const { page } = somebody;
+  const user = await openTester();
+  const { page } = user;
   await page.goto(
-    `${house.server.url}/tester#tool=files.read&arguments=${encodeURIComponent('{"path":"no.txt","lines":3,"why":1}')}`,
+    `${fixture.server.url}/tester#tool=files.read&arguments=${encodeURIComponent('{"path":"no.txt","lines":3,"why":1}')}`,
   );
   await page.getByLabel("lines").waitFor();
   await expect.poll(() => page.getByLabel("path").inputValue()).toBe("no.txt");
@@ -178,18 +178,18 @@ test("an address fills the form in, and a tool that fails says so", async () => 
   await page.getByRole("textbox", { name: "Arguments" }).fill('{"path":"no.txt"}');
   await page.getByRole("button", { name: /^Run/ }).click();
   await page.getByText(/^Failed/).waitFor();
-  await somebody.picture("tester-fails");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("tester-fails");
+  expect(await user.violations()).toEqual([]);
 });
 
 test("a call of a conversation is tried with other arguments", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await somebody.say("What time is it in Tokyo?");
+  const user = await fixture.user();
+  const { page } = user;
+  await user.send("What time is it in Tokyo?");
   await page.locator(".card").waitFor();
-  await somebody.settled();
+  await user.settled();
   await page.locator(".card-head").click();
-  await somebody.picture("card-try");
+  await user.picture("card-try");
   await page.getByRole("link", { name: "Try other arguments" }).click();
   await page.getByLabel("timezone").waitFor();
   await expect.poll(() => page.getByLabel("timezone").inputValue()).toBe("Asia/Tokyo");
@@ -198,22 +198,22 @@ test("a call of a conversation is tried with other arguments", async () => {
 });
 
 test("in Chinese, in the dark and on a phone it is all there", async () => {
-  const somebody = await visitor({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
-  const { page } = somebody;
+  const user = await openTester({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
+  const { page } = user;
   await page.getByRole("button", { name: /demo\.weather/ }).click();
   await page.getByLabel("city").fill("巴黎");
   await page.keyboard.press("Control+Enter");
   await page.getByText(/^已完成/).waitFor();
   await page.getByRole("button", { name: "插入示例" }).click();
   await page.getByText("找到 1 个调用 · 0 条警告").waitFor();
-  await somebody.picture("tester-phone");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("tester-phone");
+  expect(await user.violations()).toEqual([]);
   const wide = () =>
     page.evaluate(
       "[...document.querySelectorAll('main *')].filter((e) => e.getBoundingClientRect().right > 361 && !e.closest('.pre')).map((e) => e.className).slice(0, 3)",
     );
   await expect.poll(wide).toEqual([]);
   await page.setViewportSize({ width: 1280, height: 860 });
-  await somebody.picture("tester-zh-dark");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("tester-zh-dark");
+  expect(await user.violations()).toEqual([]);
 });

@@ -2,24 +2,24 @@
 
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
-import type { Visitor } from "../browser.ts";
+import type { BrowserUser } from "../browser.ts";
 import { Gate } from "../gate.ts";
-import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 
-const text = ({ page }: Visitor, words: string | RegExp) =>
+const text = ({ page }: BrowserUser, words: string | RegExp) =>
   page.locator(".part[data-kind=text]").filter({ hasText: words });
 
 /** Takes the network away from a loaded page; the renderer of messages loads a moment later than the rest. */
-async function offline({ page }: Visitor): Promise<void> {
+async function offline({ page }: BrowserUser): Promise<void> {
   await page.getByRole("list", { name: en.chat, exact: true }).waitFor({ state: "attached" });
   await page.context().setOffline(true);
 }
 
 /** Requests that begin a turn. */
-function begun({ page }: Visitor): string[] {
+function begun({ page }: BrowserUser): string[] {
   const keys: string[] = [];
   page.on("request", (request) => {
     if (request.method() === "POST" && new URL(request.url()).pathname === "/v1/turns")
@@ -29,22 +29,22 @@ function begun({ page }: Visitor): string[] {
 }
 
 test("what is said offline is sent as soon as the network is back, once", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  const keys = begun(somebody);
-  await offline(somebody);
-  await somebody.say("What time is it?");
+  const user = await fixture.user();
+  const { page } = user;
+  const keys = begun(user);
+  await offline(user);
+  await user.send("What time is it?");
   await page.getByText(en.status.unsent).waitFor();
   await page.getByRole("article", { name: en.yourMessage }).getByText("What time is it?").waitFor();
   expect(await page.getByRole("alert").count(), "nothing has failed").toBe(0);
-  await somebody.picture("unsent");
+  await user.picture("unsent");
   // Visiting another view loses nothing.
   await page.getByRole("link", { name: en.history }).click();
   await page.getByRole("link", { name: en.chat }).click();
   await page.getByText(en.status.unsent).waitFor();
   await page.context().setOffline(false);
   await page.locator(".card[data-status=success]").waitFor();
-  await somebody.settled();
+  await user.settled();
   expect(keys.length).toBeGreaterThan(1);
   expect(new Set(keys).size, "the same request however often").toBe(1);
   await expect.poll(() => page.getByRole("article", { name: en.yourMessage }).count()).toBe(1);
@@ -52,28 +52,28 @@ test("what is said offline is sent as soon as the network is back, once", async 
 });
 
 test("without its examples the first screen is there", async () => {
-  const somebody = await house.stranger();
-  const { page } = somebody;
+  const user = await fixture.anonymous();
+  const { page } = user;
   await page.route("**/assets/suggestions-*.js", (route) => route.abort());
-  await page.goto(`${house.server.url}/#token=${await house.server.key()}`);
+  await page.goto(`${fixture.server.url}/#token=${await fixture.server.key()}`);
   await page.getByRole("heading", { name: en.firstTitle }).waitFor();
   await page.locator(".first-examples").getByText(en.partFailed).waitFor();
-  await somebody.say("What time is it?");
-  await somebody.settled();
+  await user.send("What time is it?");
+  await user.settled();
 });
 
 test("what was not sent yet can be taken back, and stands in the field again", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await offline(somebody);
-  await somebody.say("Rather not");
+  const user = await fixture.user();
+  const { page } = user;
+  await offline(user);
+  await user.send("Rather not");
   await page.getByRole("button", { name: en.unsend }).click();
   await page.getByRole("heading", { name: en.firstTitle }).waitFor();
   await expect.poll(() => page.locator("textarea").first().inputValue()).toBe("Rather not");
   await expect.poll(() => page.getByRole("article").count()).toBe(0);
   await page.context().setOffline(false);
-  await somebody.say("Rather not");
-  await somebody.settled();
+  await user.send("Rather not");
+  await user.settled();
   await expect.poll(() => page.getByRole("article", { name: en.yourMessage }).count()).toBe(1);
 });
 
@@ -83,10 +83,10 @@ test("what is added offline in mid-turn waits, can be taken back, and arrives", 
     { times: 1, does: [{ say: "First." }, gate.move, { say: " Done." }] },
     { does: [{ say: "Second." }] },
   ];
-  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("Go");
-  await text(somebody, "First.").waitFor();
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("Go");
+  await text(user, "First.").waitFor();
   await page.context().setOffline(true);
   const field = page.locator("textarea").first();
   await field.fill("and this");
@@ -99,8 +99,8 @@ test("what is added offline in mid-turn waits, can be taken back, and arrives", 
   await page.context().setOffline(false);
   await page.getByText(en.waitsForStep).waitFor();
   gate.open();
-  await text(somebody, "Second.").waitFor();
-  await somebody.settled();
+  await text(user, "Second.").waitFor();
+  await user.settled();
   await expect.poll(() => page.getByText("and this", { exact: true }).count()).toBe(1);
 });
 
@@ -119,11 +119,11 @@ test("nothing moves on its own from the first word of a turn to after its end", 
     },
     { does: [{ say: "All three are fine." }, gate.move, { say: "\n\nThat is all." }] },
   ];
-  const somebody = await house.visitor({ motion: "reduce" }, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
+  const user = await fixture.user({ motion: "reduce" }, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
   // The model's name appears in the header a moment later.
   await page.locator(".picker-button").waitFor();
-  await somebody.say("Hello");
+  await user.send("Hello");
   await page.getByRole("article", { name: en.assistantMessage }).waitFor();
   await page.evaluate(() => document.fonts.ready.then(() => undefined));
   await page.evaluate(() => {
@@ -151,10 +151,10 @@ test("nothing moves on its own from the first word of a turn to after its end", 
       }
     }).observe({ type: "layout-shift", buffered: false });
   });
-  await text(somebody, "All three are fine.").waitFor();
+  await text(user, "All three are fine.").waitFor();
   gate.open();
-  await text(somebody, "That is all.").waitFor();
-  await somebody.settled();
+  await text(user, "That is all.").waitFor();
+  await user.settled();
   await page.getByRole("button", { name: en.regenerate }).waitFor();
   // Layout shifts are reported after their frame.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -168,9 +168,9 @@ test.each([
   const gate = new Gate();
   const paragraphs = Array.from({ length: 80 }, (_, n) => `Paragraph ${n} of a long answer.`);
   const rules: Rule[] = [{ does: [{ say: paragraphs.join("\n\n") }, gate.move, { say: "\n\nThe end." }] }];
-  const somebody = await house.visitor(size, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("A long one, please");
+  const user = await fixture.user(size, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("A long one, please");
   // The screen reader gets the same text.
   const paragraph = (words: string) => page.locator(".part[data-kind=text] p").filter({ hasText: words });
   await paragraph("Paragraph 79 of").waitFor();
@@ -188,7 +188,7 @@ test.each([
   await expect.poll(rests).toBe(true);
   gate.open();
   await paragraph("The end.").waitFor();
-  await somebody.settled();
+  await user.settled();
   await page.getByRole("button", { name: en.regenerate }).waitFor({ state: "attached" });
   // Content below an ended answer appears in the frames after it.
   await page.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
@@ -198,10 +198,10 @@ test.each([
 test("the wheel turns the thread over what lies around it, and what scrolls itself scrolls", async () => {
   const paragraphs = Array.from({ length: 80 }, (_, n) => `Paragraph ${n} of a long answer.`);
   const rules: Rule[] = [{ does: [{ say: paragraphs.join("\n\n") }] }];
-  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("A long one, please");
-  await somebody.settled();
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("A long one, please");
+  await user.settled();
   const [read, field] = [page.locator(".part[data-kind=text] p").last(), page.locator("textarea").first()];
   const top = async (): Promise<number> => (await read.boundingBox())?.y ?? Number.NaN;
   const turn = async (by: number): Promise<number> => {
@@ -230,18 +230,18 @@ test("a reply that broke off goes on with one click", async () => {
     { times: 1, does: [{ say: "The first half," }, "cut"] },
     { when: { contains: en.continuePrompt }, does: [{ say: "and the second." }] },
   ];
-  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("Tell me");
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("Tell me");
   const fault = page.getByRole("alert");
   await fault.getByText("What was written so far is kept.").waitFor();
   expect(await fault.getByText("upstream_lost").isVisible(), "that is for whoever asks").toBe(false);
   await fault.getByText(en.details).click();
   await fault.getByText("upstream_lost").waitFor();
-  await somebody.picture("torn");
-  expect(await somebody.violations()).toEqual([]);
+  await user.picture("torn");
+  expect(await user.violations()).toEqual([]);
   await fault.getByRole("button", { name: en.continue }).click();
-  await text(somebody, "and the second.").waitFor();
+  await text(user, "and the second.").waitFor();
 });
 
 test("a pause that the model asks for is counted down", async () => {
@@ -249,15 +249,15 @@ test("a pause that the model asks for is counted down", async () => {
     { times: 1, does: { http: { status: 429, headers: { "retry-after": "8" } } } },
     { does: [{ say: "Here I am." }] },
   ];
-  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("Hello");
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("Hello");
   const status = page.locator("[data-status=retrying]");
   await status.getByText(/continues in \d+ s/).waitFor();
   const left = async () => Number(/in (\d+) s/.exec(await status.innerText())?.[1]);
   await expect.poll(left).toBeLessThan(await left());
-  await somebody.picture("rate-limited");
-  await text(somebody, "Here I am.").waitFor();
+  await user.picture("rate-limited");
+  await text(user, "Here I am.").waitFor();
 });
 
 test("thinking is one live line, then how long it took, and Markdown inside", async () => {
@@ -265,16 +265,16 @@ test("thinking is one live line, then how long it took, and Markdown inside", as
   const rules: Rule[] = [
     { does: [{ think: "First I look. **Boldly** I go" }, gate.move, { think: " on." }, { say: "Done." }] },
   ];
-  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("Think");
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("Think");
   await page.getByText("Boldly I go", { exact: true }).waitFor();
-  await somebody.picture("thinking");
+  await user.picture("thinking");
   gate.open();
   const thought = page.getByRole("button", { name: /^Thought for \d+ s$/ });
   await thought.click();
   await page.locator(".part[data-kind=thinking] strong").getByText("Boldly").waitFor();
-  await somebody.settled();
+  await user.settled();
   await page.reload();
   await page.getByRole("button", { name: /^Thought for \d+ s$/ }).waitFor();
 });
@@ -282,8 +282,8 @@ test("thinking is one live line, then how long it took, and Markdown inside", as
 test("letters that are read from right to left are, everywhere, and nothing else turns", async () => {
   const hebrew = "שלום עולם.";
   const rules: Rule[] = [{ does: [{ think: hebrew }, { say: `${hebrew}\n\nEnglish.` }] }];
-  const somebody = await house.visitor({}, await house.own(Server.scripted(rules)));
-  const { page } = somebody;
+  const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
+  const { page } = user;
   const field = page.locator("textarea").first();
   await field.fill(hebrew);
   const direction = (selector: string) =>
@@ -293,20 +293,20 @@ test("letters that are read from right to left are, everywhere, and nothing else
       .evaluate((element) => getComputedStyle(element).direction);
   await expect.poll(() => direction("textarea")).toBe("rtl");
   await page.keyboard.press("Enter");
-  await text(somebody, "English.").waitFor();
-  await somebody.settled();
+  await text(user, "English.").waitFor();
+  await user.settled();
   await expect.poll(() => direction(".user-bubble")).toBe("rtl");
   await expect.poll(() => direction("header h1")).toBe("rtl");
   await expect.poll(() => direction(".markdown p")).toBe("rtl");
   await expect.poll(() => direction(".markdown p:last-child")).toBe("ltr");
   await page.getByRole("button", { name: en.edit }).first().click();
   await expect.poll(() => direction("form textarea")).toBe("rtl");
-  await somebody.picture("right-to-left");
+  await user.picture("right-to-left");
 });
 
 test("whoever comes by keyboard skips the rail", async () => {
-  const somebody = await house.visitor();
-  const { page } = somebody;
+  const user = await fixture.user();
+  const { page } = user;
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
   await page.keyboard.press("Tab");
   await expect.poll(() => page.evaluate(() => document.activeElement?.textContent)).toBe(en.skipToContent);
@@ -331,10 +331,10 @@ test("figures stand once, at the message, and the speed is that of the model alo
       },
     },
   ];
-  const server = await house.own(Server.scripted(rules));
-  const somebody = await house.visitor({}, server);
-  const { page } = somebody;
-  await somebody.say("Hello");
+  const server = await fixture.ownServer(Server.scripted(rules));
+  const user = await fixture.user({}, server);
+  const { page } = user;
+  await user.send("Hello");
   await page
     .getByRole("button", { name: /^Approve/ })
     .first()
@@ -345,9 +345,9 @@ test("figures stand once, at the message, and the speed is that of the model alo
     .getByRole("button", { name: /^Approve/ })
     .first()
     .click();
-  await somebody.settled();
+  await user.settled();
   await page.locator(".turn-figures").getByText("tok/s").waitFor();
-  const said = (await page.locator(".turn-figures").innerText()).match(/(\d+) tok\/s/)?.[1];
+  const tokensPerSecond = (await page.locator(".turn-figures").innerText()).match(/(\d+) tok\/s/)?.[1];
   expect(
     await page
       .locator("header")
@@ -358,6 +358,6 @@ test("figures stand once, at the message, and the speed is that of the model alo
   const { items } = await client.call("GET /v1/history/turns");
   const { turn_id = "", output_tokens } = items[0] ?? {};
   const { wall_ms } = await client.call("GET /v1/turns/{turn_id}/waterfall", { path: { turn_id } });
-  const atWork = Number(output_tokens) / Number(said);
+  const atWork = Number(output_tokens) / Number(tokensPerSecond);
   expect(atWork, "the person's time is not the model's").toBeLessThan(wall_ms / 1_000 - 2);
 });

@@ -5,10 +5,10 @@ import { describe, expect, test } from "vitest";
 import { en as firstEn, zh as firstZh } from "../../app/src/chat/first/words.ts";
 import { en } from "../../app/src/i18n/en.ts";
 import { zh } from "../../app/src/i18n/zh.ts";
-import type { Visitor } from "../browser.ts";
+import type { BrowserUser } from "../browser.ts";
 import { Gate } from "../gate.ts";
-import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const call = (name: string, args: object) => ({ call: { name, arguments: args } });
 /** Longer than any test waits. */
@@ -23,15 +23,15 @@ effect = "read"
 timeout_ms = 600_000
 `;
 
-const demo = House.of(() => Server.start());
+const demo = ServerFixture.of(() => Server.start());
 
-const text = ({ page }: Visitor, words: string | RegExp) =>
+const text = ({ page }: BrowserUser, words: string | RegExp) =>
   page.locator(".part[data-kind=text]").filter({ hasText: words });
 
 /** Otherwise a call of the avatar would be offered to an earlier page. */
-async function avatarIsThere(page: Page, come: () => Promise<unknown>): Promise<void> {
+async function avatarIsThere(page: Page, navigate: () => Promise<unknown>): Promise<void> {
   const isOffer = (response: Response) => response.url().includes("/v1/clients/");
-  const [offered] = await Promise.all([page.waitForResponse(isOffer), come()]);
+  const [offered] = await Promise.all([page.waitForResponse(isOffer), navigate()]);
   expect(offered.status()).toBe(200);
 }
 
@@ -56,19 +56,19 @@ describe.each([
     [isEnglish ? "Call a tool that fails" : "调用一个会失败的工具", [/demo\.fail error/]],
   ];
   test.each([...offers, ...typed])("%s", async (prompt, expected) => {
-    const somebody = await demo.visitor({ locale });
-    const { page } = somebody;
+    const user = await demo.user({ locale });
+    const { page } = user;
     if (/wink|眨眼/i.test(prompt)) await avatarIsThere(page, () => page.reload());
-    if (typed.some(([other]) => other === prompt)) await somebody.say(prompt);
+    if (typed.some(([other]) => other === prompt)) await user.send(prompt);
     else await page.getByRole("button", { name: prompt }).click();
     const approve = page.getByRole("button", { name: new RegExp(`^${words.approve}`) });
     if (prompt === first.suggestions.calendar.prompt) await approve.first().click();
-    await text(somebody, /\S/).first().waitFor();
-    await somebody.settled();
+    await text(user, /\S/).first().waitFor();
+    await user.settled();
     const folded = page.locator(".calls[aria-expanded=false]");
     const shown = async (): Promise<string[]> => {
       if ((await folded.count()) > 0) await folded.click();
-      return await somebody.cards();
+      return await user.cards();
     };
     await expect.poll(shown).toEqual(expected.map((pattern) => expect.stringMatching(pattern)));
     await expect.poll(() => page.getByRole("article", { name: words.assistantMessage }).count()).toBe(1);
@@ -80,11 +80,11 @@ describe.each([
 });
 
 test("a page that is left takes its avatar along: nobody waits for a gesture of one that is gone", async () => {
-  const server = await demo.own(Server.start());
-  const somebody = await demo.stranger();
+  const server = await demo.ownServer(Server.start());
+  const user = await demo.anonymous();
   const key = await server.key();
-  await avatarIsThere(somebody.page, () => somebody.page.goto(`${server.url}/#token=${key}`));
-  await somebody.page.goto(`${server.url}/docs`);
+  await avatarIsThere(user.page, () => user.page.goto(`${server.url}/#token=${key}`));
+  await user.page.goto(`${server.url}/docs`);
   const headers = { authorization: `Bearer ${key}`, "content-type": "application/json" };
   const body = JSON.stringify({ input: [{ type: "text", text: "Wink at me while you talk" }] });
   const wink = async () => {
@@ -97,14 +97,14 @@ test("a page that is left takes its avatar along: nobody waits for a gesture of 
 });
 
 test("on a phone the first screen begins at its beginning, and an answer is followed", async () => {
-  const somebody = await demo.visitor({ width: 360, height: 640 });
-  const { page } = somebody;
+  const user = await demo.user({ width: 360, height: 640 });
+  const { page } = user;
   const heading = page.getByRole("heading", { name: en.firstTitle });
   await page.locator(".first-examples button").first().waitFor();
   await expect.poll(async () => (await heading.boundingBox())?.y).toBeGreaterThan(50);
-  await somebody.say(firstEn.suggestions.yourself.prompt);
-  await text(somebody, /\S/).first().waitFor();
-  await somebody.settled();
+  await user.send(firstEn.suggestions.yourself.prompt);
+  await text(user, /\S/).first().waitFor();
+  await user.settled();
   const end = page.getByRole("button", { name: en.regenerate });
   await expect.poll(async () => (await end.boundingBox())?.y).toBeLessThan(640);
 });
@@ -121,9 +121,9 @@ test("several calls ask, all are listed, and one answer approves them", async ()
     },
     { does: [{ say: "Both are in." }] },
   ];
-  const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("Two meals");
+  const user = await demo.user({}, await demo.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("Two meals");
   const bar = page.getByText("2 calls are waiting for you");
   await bar.waitFor();
   await page.setViewportSize({ width: 360, height: 740 });
@@ -135,10 +135,10 @@ test("several calls ask, all are listed, and one answer approves them", async ()
   await expect.poll(() => page.getByRole("group", { name: /wants to run/ }).count()).toBe(2);
   await page.getByRole("button", { name: "Review" }).click();
   await page.getByRole("button", { name: "Approve all 2" }).first().click();
-  await text(somebody, "Both are in.").waitFor();
-  await somebody.settled();
+  await text(user, "Both are in.").waitFor();
+  await user.settled();
   await page.getByRole("button", { name: /2 tool calls finished/ }).click();
-  await expect.poll(() => somebody.cards()).toEqual(["demo.calendar success", "demo.calendar success"]);
+  await expect.poll(() => user.cards()).toEqual(["demo.calendar success", "demo.calendar success"]);
   await expect.poll(() => page.title()).not.toContain("(");
 });
 
@@ -146,27 +146,27 @@ test("several calls ask, all are listed, and one answer approves them", async ()
 interface Phase {
   name: string;
   rules: Rule[];
-  reached(somebody: Visitor): Promise<void>;
+  reached(user: BrowserUser): Promise<void>;
   /** Remaining cards. */
   cards: RegExp[];
   /** Text that stays. */
   stays?: string;
 }
 
-const status = async ({ page }: Visitor, kind: string): Promise<void> =>
+const status = async ({ page }: BrowserUser, kind: string): Promise<void> =>
   await page.locator(`[data-status=${kind}]`).first().waitFor();
 
 const PHASES: Phase[] = [
   {
     name: "before the first token",
     rules: [{ does: { first_byte_ms: FOR_EVER_MS, moves: [{ say: "Late." }] } }],
-    reached: (somebody) => status(somebody, "waiting_for_model"),
+    reached: (user) => status(user, "waiting_for_model"),
     cards: [],
   },
   {
     name: "in the text",
     rules: [{ does: [{ say: "So far, so good." }, { pause: FOR_EVER_MS }, { say: "Late." }] }],
-    reached: (somebody) => text(somebody, "so good").waitFor(),
+    reached: (user) => text(user, "so good").waitFor(),
     cards: [],
     stays: "So far, so good.",
   },
@@ -181,14 +181,14 @@ const PHASES: Phase[] = [
         ],
       },
     ],
-    reached: (somebody) => status(somebody, "preparing"),
+    reached: (user) => status(user, "preparing"),
     cards: [/demo\.weather (not_started|cancelled)/],
     stays: "So far, so good.",
   },
   {
     name: "in a running tool",
     rules: [{ does: [{ say: "So far, so good." }, call("slow_work", {})] }],
-    reached: (somebody) => status(somebody, "running"),
+    reached: (user) => status(user, "running"),
     cards: [/slow\.work cancelled/],
     stays: "So far, so good.",
   },
@@ -202,7 +202,7 @@ const PHASES: Phase[] = [
         ],
       },
     ],
-    reached: (somebody) => status(somebody, "awaiting_approval"),
+    reached: (user) => status(user, "awaiting_approval"),
     cards: [/demo\.calendar (not_started|cancelled)/],
     stays: "So far, so good.",
   },
@@ -212,9 +212,9 @@ const PHASES: Phase[] = [
       { when: { has_result: false }, does: [{ say: "So far, so good." }, call("time_now", {})] },
       { does: { first_byte_ms: FOR_EVER_MS, moves: [{ say: "Late." }] } },
     ],
-    reached: async (somebody) => {
-      await status(somebody, "success");
-      await status(somebody, "waiting_for_model");
+    reached: async (user) => {
+      await status(user, "success");
+      await status(user, "waiting_for_model");
     },
     cards: [/time\.now success/],
     stays: "So far, so good.",
@@ -227,24 +227,24 @@ describe.each(["native", "text"] as const)("stopped, %s", (mode) => {
       { when: { contains: "afterwards" }, does: [{ say: "All is well again." }] },
       ...phase.rules,
     ];
-    const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules, TOOLS)));
-    const { page } = somebody;
-    await somebody.chooseMode(mode);
-    await somebody.say("Begin");
-    await phase.reached(somebody);
+    const user = await demo.user({}, await demo.ownServer(Server.scripted(rules, TOOLS)));
+    const { page } = user;
+    await user.chooseMode(mode);
+    await user.send("Begin");
+    await phase.reached(user);
     const began = Date.now();
     await page.keyboard.press("Escape");
-    await somebody.settled();
+    await user.settled();
     expect(Date.now() - began, "nobody waits for what was stopped").toBeLessThan(FOR_EVER_MS / 10);
     await expect
-      .poll(() => somebody.cards())
+      .poll(() => user.cards())
       .toEqual(phase.cards.map((pattern) => expect.stringMatching(pattern)));
-    if (phase.stays !== undefined) await text(somebody, phase.stays).waitFor();
-    expect(await text(somebody, "Late.").count()).toBe(0);
+    if (phase.stays !== undefined) await text(user, phase.stays).waitFor();
+    expect(await text(user, "Late.").count()).toBe(0);
     // The conversation continues, and the model gets the outcomes of the calls.
-    await somebody.say("And afterwards?");
-    await text(somebody, "All is well again.").waitFor();
-    await somebody.settled();
+    await user.send("And afterwards?");
+    await text(user, "All is well again.").waitFor();
+    await user.settled();
     await expect
       .poll(() => page.getByRole("article", { name: "Assistant message" }).count())
       .toBeGreaterThanOrEqual(1);
@@ -259,12 +259,12 @@ test("two tabs show the same message while it is written, and each may stop it",
     { when: { has_result: false }, does: [call("time_now", {})] },
     { does: [{ say: "That late." }] },
   ];
-  const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("Count");
-  await text(somebody, "1 2").waitFor();
+  const user = await demo.user({}, await demo.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("Count");
+  await text(user, "1 2").waitFor();
   await expect.poll(() => page.url()).toContain("/c/");
-  const other = await somebody.tab();
+  const other = await user.tab();
   await other.goto(page.url());
   const counted = other.locator(".part[data-kind=text]");
   await counted.filter({ hasText: "1 2" }).waitFor();
@@ -272,7 +272,7 @@ test("two tabs show the same message while it is written, and each may stop it",
   await counted.filter({ hasText: "3 4" }).waitFor();
   expect(await page.locator("article[aria-busy=true]").count()).toBe(1);
   await other.getByRole("button", { name: "Stop", exact: true }).click();
-  await somebody.settled();
+  await user.settled();
   await other.locator("article[aria-busy=true]").waitFor({ state: "detached" });
   // The hidden page draws nothing, and its clock is slow; its state is the same.
   const shown = await other.locator("article .part").allTextContents();
@@ -302,9 +302,9 @@ test("in text mode a call is a card and its markup is never shown", async () => 
     },
     { does: [{ say: "Seen." }] },
   ];
-  const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.chooseMode("text");
+  const user = await demo.user({}, await demo.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.chooseMode("text");
   await page.evaluate(() => {
     const state = window as unknown as { markup: boolean };
     state.markup = false;
@@ -312,13 +312,13 @@ test("in text mode a call is a card and its markup is never shown", async () => 
       if (/<<<|TOOL_REQUEST|「/.test(document.querySelector("main")?.textContent ?? "")) state.markup = true;
     }).observe(document.body, { subtree: true, childList: true, characterData: true });
   });
-  await somebody.say("Weather?");
-  await status(somebody, "preparing");
-  await expect.poll(() => somebody.cards()).toEqual(["demo.weather preparing"]);
+  await user.send("Weather?");
+  await status(user, "preparing");
+  await expect.poll(() => user.cards()).toEqual(["demo.weather preparing"]);
   gate.open();
-  await text(somebody, "Seen.").waitFor();
-  await somebody.settled();
-  await expect.poll(() => somebody.cards()).toEqual(["demo.weather success"]);
+  await text(user, "Seen.").waitFor();
+  await user.settled();
+  await expect.poll(() => user.cards()).toEqual(["demo.weather success"]);
   expect(await page.evaluate(() => (window as unknown as { markup: boolean }).markup)).toBe(false);
 });
 
@@ -333,14 +333,14 @@ test("an error in mid-reply keeps what was there, says what helps, and the answe
     },
     { does: [{ say: "This time it works." }] },
   ];
-  const somebody = await demo.visitor({}, await demo.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("Hello");
+  const user = await demo.user({}, await demo.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("Hello");
   await page.getByRole("alert").filter({ hasText: "the model is on fire" }).waitFor();
-  await text(somebody, "This much was said.").waitFor();
+  await text(user, "This much was said.").waitFor();
   expect(await page.getByRole("button", { name: "Switch to text mode" }).count()).toBe(0);
   await page.getByRole("button", { name: "Try again" }).click();
-  await text(somebody, "This time it works.").waitFor();
+  await text(user, "This time it works.").waitFor();
   await page.getByText("2 of 2").waitFor();
 });
 
@@ -350,9 +350,9 @@ test("what failed and what helps is said in the language of the page, the upstre
       does: [{ say: "说到这里。" }, { error: { message: "the model is on fire", type: "server_error" } }],
     },
   ];
-  const somebody = await demo.visitor({ locale: "zh-CN" }, await demo.own(Server.scripted(rules)));
-  const { page } = somebody;
-  await somebody.say("你好");
+  const user = await demo.user({ locale: "zh-CN" }, await demo.ownServer(Server.scripted(rules)));
+  const { page } = user;
+  await user.send("你好");
   const error = page.getByRole("alert");
   await error.getByText("上游报告了错误。", { exact: true }).waitFor();
   await error.getByText("已生成的内容会保留。", { exact: true }).waitFor();

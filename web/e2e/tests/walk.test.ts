@@ -4,10 +4,10 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { expect, test } from "vitest";
-import { House } from "../house.ts";
 import { Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
-const house = House.of(() => Server.start());
+const fixture = ServerFixture.of(() => Server.start());
 /** More stops than any view has. */
 const STOPS_MAX = 150;
 
@@ -68,11 +68,11 @@ test.each([
   ["tester", "/tester", "main input, main textarea"],
   ["settings", "/settings", "main :text('first start')"],
 ])("%s can be walked through and read", async (name, path, awaited) => {
-  const own = await house.own(Server.start());
-  const somebody = await house.visitor({}, own);
-  const { page } = somebody;
-  await somebody.say("What time is it?");
-  await somebody.settled();
+  const own = await fixture.ownServer(Server.start());
+  const user = await fixture.user({}, own);
+  const { page } = user;
+  await user.send("What time is it?");
+  await user.settled();
   if (name !== "chat") {
     await page.goto("about:blank");
     await page.goto(own.url + path);

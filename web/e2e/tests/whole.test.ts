@@ -3,8 +3,8 @@
 import { expect, test } from "vitest";
 import { en } from "../../app/src/i18n/en.ts";
 import { withScreenReader } from "../browser.ts";
-import { House } from "../house.ts";
 import { type Rule, Server } from "../server.ts";
+import { ServerFixture } from "../server-fixture.ts";
 
 const TURNS = 16;
 /** Several screens each, with a unique word. */
@@ -13,7 +13,7 @@ const rules: readonly Rule[] = Array.from({ length: TURNS }, (_, at) => ({
   does: [{ say: Array.from({ length: 40 }, (_, line) => `needle${at}x${line} in a haystack`).join("\n\n") }],
 }));
 withScreenReader();
-const house = House.of(() => Server.scripted(rules));
+const fixture = ServerFixture.of(() => Server.scripted(rules));
 
 /** The browser's find-in-page. */
 declare global {
@@ -23,7 +23,7 @@ declare global {
 }
 
 test("a long conversation is found, selected and read as a whole", async () => {
-  const client = await house.server.client();
+  const client = await fixture.server.client();
   let conversation_id: string | undefined;
   for (let at = 0; at < TURNS; at += 1) {
     const turn = await client.start({
@@ -33,9 +33,9 @@ test("a long conversation is found, selected and read as a whole", async () => {
     conversation_id = turn.conversation_id ?? undefined;
     for await (const _ of turn.events);
   }
-  const somebody = await house.visitor();
-  const { page } = somebody;
-  await page.goto(`${house.server.url}/c/${conversation_id}`);
+  const user = await fixture.user();
+  const { page } = user;
+  await page.goto(`${fixture.server.url}/c/${conversation_id}`);
   const articles = page.getByRole("article", { name: en.assistantMessage });
   await articles.first().waitFor();
   const older = page.getByRole("button", { name: en.olderTurns });

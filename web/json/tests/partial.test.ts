@@ -46,8 +46,13 @@ describe("JSON that is not whole yet", () => {
       fc.property(texts, fc.array(fc.nat(80), { maxLength: 8 }), (text, cuts) => {
         const pieces = new PartialJson();
         for (const cut of cuts.sort((a, b) => a - b)) pieces.read(text.slice(0, cut));
-        const told = ({ state, entries, pretty, path }: PartialJson) => ({ state, entries, pretty, path });
-        expect(told(pieces.read(text))).toEqual(told(new PartialJson().read(text)));
+        const resultOf = ({ state, entries, pretty, path }: PartialJson) => ({
+          state,
+          entries,
+          pretty,
+          path,
+        });
+        expect(resultOf(pieces.read(text))).toEqual(resultOf(new PartialJson().read(text)));
       }),
       { numRuns: 200 },
     );

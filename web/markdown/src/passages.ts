@@ -18,7 +18,7 @@ export class Passages {
       const end = endOf(tokens, at);
       const before = this.#passages[passages.length];
       const isSame =
-        before?.length === end - at && before.every((token, place) => token === tokens[at + place]);
+        before?.length === end - at && before.every((token, index) => token === tokens[at + index]);
       passages.push(isSame ? before : tokens.slice(at, end));
       at = end;
     }

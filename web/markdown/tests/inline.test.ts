@@ -41,13 +41,13 @@ test.each([
 /** Addresses of the links of a text. */
 function addresses(text: string): string[] {
   const found: string[] = [];
-  const look = (tokens: readonly ReturnType<typeof read>[number][]): void => {
+  const visit = (tokens: readonly ReturnType<typeof read>[number][]): void => {
     for (const token of tokens) {
       if (token.type === "link") found.push(token.href);
-      else if ("tokens" in token && token.tokens) look(token.tokens);
+      else if ("tokens" in token && token.tokens) visit(token.tokens);
     }
   };
-  look(read(text));
+  visit(read(text));
   return found;
 }
 

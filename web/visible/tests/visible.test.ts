@@ -26,15 +26,15 @@ test("all of Unicode is hidden or not as the table says", () => {
   const ranges = hidden.map(
     ([first, last]) => [Number.parseInt(first, 16), Number.parseInt(last, 16)] as const,
   );
-  const wrong: string[] = [];
+  const failures: string[] = [];
   for (let code = 0; code <= 0x10ffff; code++) {
     const isLoneSurrogate = code >= 0xd800 && code <= 0xdfff;
     const stays = code === 9 || code === 10;
     const listed = isLoneSurrogate || ranges.some(([first, last]) => first <= code && code <= last);
     const isShown = visible(String.fromCodePoint(code)) === String.fromCodePoint(code);
-    if (isShown !== (stays || !listed)) wrong.push(code.toString(16));
+    if (isShown !== (stays || !listed)) failures.push(code.toString(16));
   }
-  expect(wrong).toEqual([]);
+  expect(failures).toEqual([]);
 });
 
 test("half of a pair, which no JSON of the server has", () => {

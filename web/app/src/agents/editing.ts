@@ -7,7 +7,7 @@ import {
 } from "@throughline/client";
 import { useCallback, useEffect, useState } from "react";
 import { objectFrom } from "../tester/model/draft.ts";
-import { useAsked } from "../ui/asked.ts";
+import { useRequest } from "../ui/use-request.ts";
 import type { Example } from "./example.tsx";
 import type { ExampleText } from "./example-text.tsx";
 import { type Draft, draftOf, isChanged, settingsOf } from "./model/form.ts";
@@ -41,8 +41,8 @@ export function useEditing(
     const settings = settingsOf(fields, saved.settings, draft);
     setState("saving");
     try {
-      const isGone = refused instanceof ApiError && refused.status === 404;
-      const next = isGone
+      const isDeleted = refused instanceof ApiError && refused.status === 404;
+      const next = isDeleted
         ? await client.call("POST /v1/agents", { body: { name, settings } })
         : await client.call("PUT /v1/agents/{agent}", {
             path: { agent: name },
@@ -128,7 +128,7 @@ export function usePreview(
     [client, name, text],
   );
   const [isFirst, setFirst] = useState(true);
-  const answer = useAsked(ask, isFirst ? 0 : WAIT_MS);
+  const answer = useRequest(ask, isFirst ? 0 : WAIT_MS);
   useEffect(() => setFirst(false), []);
   return { ...answer, isCurrent: answer.to === ask };
 }

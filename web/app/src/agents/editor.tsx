@@ -15,7 +15,7 @@ import { Dialog } from "./dialog.tsx";
 import { isConflict, useEditing, usePreview } from "./editing.ts";
 import { ExampleCall } from "./example.tsx";
 import { ExampleTextBox, NO_TEXT } from "./example-text.tsx";
-import { Fields, type Form, Wrong } from "./fields.tsx";
+import { FieldError, Fields, type Form } from "./fields.tsx";
 import { FixedFields, FixedPolicy, FixedTextRules } from "./fixed.tsx";
 import { numberOf } from "./model/rules.ts";
 import { NameDialog } from "./name.tsx";
@@ -94,7 +94,7 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
   });
   const isShown = (name: string): boolean => sections.some((one) => one.name === name && one.isShown);
 
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const { leaving, stay, leave } = useLeaving(isDirty && !isFixed);
   const trySave = async (version?: number): Promise<boolean> => {
     if (state === "saving" || isStray) return false;
@@ -102,7 +102,8 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
   };
   useEffect(() => {
     // After a refusal, the field with the mistake is scrolled into view once it is rendered.
-    if (refused !== undefined) place.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+    if (refused !== undefined)
+      container.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
   }, [refused]);
   useSaveKey(() => void (isDirty && !isFixed && trySave()));
   // The tools stand above the rules: loaded later, they would move the rules while somebody clicks.
@@ -114,12 +115,12 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
   );
   return (
     <>
-      <div ref={place} className="agent-form">
+      <div ref={container} className="agent-form">
         <Head agent={saved} refresh={refresh} leave={leave} />
         <SectionIndex
           parts={sections.filter(({ isShown }) => isShown)}
           search={search}
-          look={setSearch}
+          onSearch={setSearch}
           found={
             search.trim() === ""
               ? undefined
@@ -247,7 +248,7 @@ export function Editor({ agent, parts, upstreams, refresh }: EditorProps) {
           {preview.error !== undefined && (
             <>
               {preview.error instanceof ApiError ? (
-                <Wrong problem={preview.error} />
+                <FieldError problem={preview.error} />
               ) : (
                 <Failure error={preview.error} again={preview.again} />
               )}

@@ -60,7 +60,7 @@ export function ExampleTextBox({ example, change, seen }: ExampleTextProps) {
         <dl className="grid gap-2" aria-live="polite">
           {(["shown", "model"] as const).map((side) => (
             <div key={side} data-side={side} className="grid gap-1">
-              <dt className="text-muted">{side === "shown" ? words.shown : words.told}</dt>
+              <dt className="text-muted">{side === "shown" ? words.shown : words.sentToModel}</dt>
               <dd className="pre max-h-48 font-mono text-[12.5px]">
                 {seen[side] === "" ? <span className="text-muted">{words.nothing}</span> : seen[side]}
               </dd>

@@ -1,9 +1,9 @@
 import type { AgentPreview, ToolInfo } from "@throughline/client";
 import { useId } from "react";
 import { useWords } from "../i18n/use.ts";
-import { LOOKS } from "../tester/looks.ts";
 import { objectFrom } from "../tester/model/draft.ts";
 import { exampleArguments } from "../tester/model/example.ts";
+import { OUTLOOK_TONES } from "../tester/outlook-tones.ts";
 import { useTesterWords } from "../tester/words.ts";
 import { useAgentWords } from "./words.ts";
 
@@ -31,8 +31,8 @@ export function ExampleCall({ tools, example, change, outlook }: ExampleProps) {
     const tool = tools.find((tool) => tool.name === name);
     change({ tool: name, text: tool ? JSON.stringify(exampleArguments(tool), null, 2) : example.text });
   };
-  const fate =
-    (["runs", "asks", "denied"] as const).find((fate) => fate === outlook?.outlook) ?? "not_started";
+  const expected =
+    (["runs", "asks", "denied"] as const).find((one) => one === outlook?.outlook) ?? "not_started";
   return (
     <section aria-labelledby={id} className="grid gap-2 border-t border-line pt-3">
       <h3 id={id} className="text-[13px] font-semibold">
@@ -64,8 +64,8 @@ export function ExampleCall({ tools, example, change, outlook }: ExampleProps) {
       {!isGood && <p className="text-[12.5px] text-error">{common.notJson}</p>}
       {isGood && outlook && example.tool !== "" && (
         <p role="status" className="flex flex-wrap items-center gap-2 text-[12.5px]">
-          <span className="pill" data-look={LOOKS[fate]}>
-            {tester.fate[fate]}
+          <span className="pill" data-look={OUTLOOK_TONES[expected]}>
+            {tester.outlook[expected]}
           </span>
           {outlook.rule && <code className="[overflow-wrap:anywhere]">{outlook.rule}</code>}
           <span className="text-muted [overflow-wrap:anywhere]">{common.serverText(outlook.why ?? "")}</span>

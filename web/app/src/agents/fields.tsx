@@ -101,7 +101,7 @@ function Field({ field, form }: { field: AgentField; form: Form }) {
         {help}
         {kind === "model" && form.facts && <p>{form.facts}</p>}
         {kind === "model" && form.remark && <p className="text-waiting">{form.remark}</p>}
-        {isWrong && <Wrong problem={problem} />}
+        {isWrong && <FieldError problem={problem} />}
       </div>
     </div>
   );
@@ -128,7 +128,7 @@ export function UnitAndDefault({
   return <span className="text-[12px] text-muted tabular-nums">{facts.filter(Boolean).join(" · ")}</span>;
 }
 
-export function Wrong({ problem }: { problem: ApiError | undefined }) {
+export function FieldError({ problem }: { problem: ApiError | undefined }) {
   const words = useWords();
   return (
     <p className="text-[12.5px] whitespace-pre-wrap text-error [overflow-wrap:anywhere]">

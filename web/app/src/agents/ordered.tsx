@@ -18,14 +18,14 @@ interface OrderedProps<T> {
 export function Ordered<T extends { key: number }>(props: OrderedProps<T>) {
   const { items, put, label, isMatched, head, body } = props;
   const words = useAgentWords();
-  const place = useRef<HTMLOListElement>(null);
+  const list = useRef<HTMLOListElement>(null);
   // A moved button loses the focus: it gets it back, or the other button does at an end of the list.
   const moved = useRef<readonly [number, string]>(undefined);
   useLayoutEffect(() => {
     const [key, way] = moved.current ?? [];
     moved.current = undefined;
     const buttons = [
-      ...(place.current?.querySelectorAll<HTMLButtonElement>(`[data-rule="${key}"] [data-way]`) ?? []),
+      ...(list.current?.querySelectorAll<HTMLButtonElement>(`[data-rule="${key}"] [data-way]`) ?? []),
     ].filter((button) => !button.disabled);
     (buttons.find((button) => button.dataset.way === way) ?? buttons[0])?.focus();
   });
@@ -36,7 +36,7 @@ export function Ordered<T extends { key: number }>(props: OrderedProps<T>) {
     put(items.toSpliced(at, 1).toSpliced(at + by, 0, item));
   };
   return (
-    <ol ref={place} className="grid gap-3">
+    <ol ref={list} className="grid gap-3">
       {items.map((item, at) => (
         <li
           key={item.key}

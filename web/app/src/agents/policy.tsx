@@ -1,7 +1,7 @@
 import { Plus, X } from "lucide-react";
 import { useWords } from "../i18n/use.ts";
 import { IconButton } from "../ui/icon-button.tsx";
-import { type Form, Wrong } from "./fields.tsx";
+import { FieldError, type Form } from "./fields.tsx";
 import { isAt } from "./model/form.ts";
 import {
   DECISIONS,
@@ -52,7 +52,7 @@ export function Policy({ form, decides }: { form: Form; decides: number | undefi
         body={(rule, at) => (
           <>
             <Rule rule={rule} change={(more) => put(rules.with(at, { ...rule, ...more }))} />
-            {isAt(form.problem?.param, `policy[${at}]`) && <Wrong problem={form.problem} />}
+            {isAt(form.problem?.param, `policy[${at}]`) && <FieldError problem={form.problem} />}
           </>
         )}
       />
@@ -84,7 +84,7 @@ export function Policy({ form, decides }: { form: Form; decides: number | undefi
         >
           {words.permissionHow[form.draft.permissions]}
         </span>
-        {isAt(form.problem?.param, "permissions") && <Wrong problem={form.problem} />}
+        {isAt(form.problem?.param, "permissions") && <FieldError problem={form.problem} />}
       </label>
     </>
   );

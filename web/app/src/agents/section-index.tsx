@@ -9,13 +9,13 @@ export interface IndexPart {
 interface SectionIndexProps {
   parts: readonly IndexPart[];
   search: string;
-  look(text: string): void;
+  onSearch(text: string): void;
   /** Number of settings that match the search; absent: no search. */
   found: number | undefined;
 }
 
 /** The sections of the form, with a search over all settings. */
-export function SectionIndex({ parts, search, look, found }: SectionIndexProps) {
+export function SectionIndex({ parts, search, onSearch, found }: SectionIndexProps) {
   const words = useAgentWords();
   const show = (name: string): void => {
     const part = document.getElementById(partId(name));
@@ -29,7 +29,7 @@ export function SectionIndex({ parts, search, look, found }: SectionIndexProps) 
         value={search}
         placeholder={words.searchSettings}
         aria-label={words.searchSettings}
-        onChange={(event) => look(event.currentTarget.value)}
+        onChange={(event) => onSearch(event.currentTarget.value)}
         className="field h-8"
       />
       <nav aria-label={words.sections}>

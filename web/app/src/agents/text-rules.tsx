@@ -1,7 +1,7 @@
 import type { TextPreview } from "@throughline/client";
 import { Plus } from "lucide-react";
 import { useId } from "react";
-import { type Form, Wrong } from "./fields.tsx";
+import { FieldError, type Form } from "./fields.tsx";
 import { isAt } from "./model/form.ts";
 import { ROLES, TARGETS, type TextRuleDraft, textRuleDraft, withTarget } from "./model/text-rules.ts";
 import { Ordered } from "./ordered.tsx";
@@ -44,7 +44,7 @@ export function TextRules({ form, seen }: { form: Form; seen: TextPreview | null
         body={(rule, at) => (
           <>
             <TextRule rule={rule} change={(rule) => put(textRules.with(at, rule))} />
-            {isAt(form.problem?.param, `text_rules[${at}]`) && <Wrong problem={form.problem} />}
+            {isAt(form.problem?.param, `text_rules[${at}]`) && <FieldError problem={form.problem} />}
           </>
         )}
       />

@@ -33,7 +33,7 @@ const en = {
     Record<string, string>
   >,
   shown: "People are shown",
-  told: "The model is told",
+  sentToModel: "The model is told",
   nothing: "(nothing)",
   noTextRules: "This agent has no text rules.",
   editAgent: "Edit the agent",
@@ -67,7 +67,7 @@ const zh: TextRuleWords = {
   exampleRole: "文本是",
   oneRole: { assistant: "回答", tool: "工具结果", user: "用户消息" },
   shown: "显示给人",
-  told: "发给模型",
+  sentToModel: "发给模型",
   nothing: "（无内容）",
   noTextRules: "此智能体没有文本规则。",
   editAgent: "编辑智能体",

@@ -6,7 +6,7 @@ import { ToolIcon } from "../chat/card/icon.tsx";
 import { useWords } from "../i18n/use.ts";
 import { useTesterWords } from "../tester/words.ts";
 import { IconButton } from "../ui/icon-button.tsx";
-import { type Form, Wrong } from "./fields.tsx";
+import { FieldError, type Form } from "./fields.tsx";
 import { isAt } from "./model/form.ts";
 import { useAgentWords } from "./words.ts";
 
@@ -38,7 +38,7 @@ export function ToolSwitches({ found, form, search, isFixed }: ToolSwitchesProps
   );
   return (
     <div className="grid gap-3">
-      {isAt(form.problem?.param, "tool_call.tool_toggles") && <Wrong problem={form.problem} />}
+      {isAt(form.problem?.param, "tool_call.tool_toggles") && <FieldError problem={form.problem} />}
       {found?.sources.map(({ name, faults }) => {
         const own = tools.filter((tool) => tool.source === name && isFound(tool.name, search));
         if (search !== "" && own.length === 0) return null;

@@ -4,8 +4,8 @@ import { useWords } from "../i18n/use.ts";
 import { language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
 import { go, onPath, search } from "../shell/router.ts";
-import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
+import { useRequest } from "../ui/use-request.ts";
 import { agentAddress, agentIn } from "./address.ts";
 import { Editor } from "./editor.tsx";
 import { AgentList } from "./list.tsx";
@@ -19,11 +19,11 @@ export default function AgentsView() {
   const client = useClient();
   const named = agentIn(useSyncExternalStore(onPath, search));
   const spoken = useSyncExternalStore(language.subscribe, language.get);
-  const known = useAsked(useCallback((signal) => know(client, spoken, signal), [client, spoken]));
+  const known = useRequest(useCallback((signal) => know(client, spoken, signal), [client, spoken]));
   const agents = known.value?.agents ?? [];
   const byDefault = agents.find((agent) => agent.is_default) ?? agents[0];
   const shown = named ?? byDefault?.name;
-  const detail = useAsked(
+  const detail = useRequest(
     useCallback(
       async (signal: AbortSignal) =>
         shown === undefined

@@ -3,7 +3,7 @@ import { Pause, Pin, Play, Smile, X } from "lucide-react";
 import { type CSSProperties, useEffect, useId, useRef, useState, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
 import type { Words } from "../i18n/words.ts";
-import { avatarShown, bubblePlace } from "../preferences.ts";
+import { avatarShown, bubblePosition } from "../preferences.ts";
 import { IconButton } from "../ui/icon-button.tsx";
 import { useDrag } from "./drag.ts";
 import type { Avatar } from "./model.ts";
@@ -11,7 +11,7 @@ import type { Avatar } from "./model.ts";
 const WIDE = "(min-width: 1100px)";
 
 /** The avatar, if there is room for it: next to the conversation, or as a small bubble over the composer. */
-export function AvatarBeside({ avatar }: { avatar: Avatar }) {
+export function AvatarPanel({ avatar }: { avatar: Avatar }) {
   const words = useWords();
   const stage = useSyncExternalStore(avatar.subscribe, avatar.get);
   const isWide = useIsWide();
@@ -37,11 +37,11 @@ function Bubble({ avatar, stage, words }: { avatar: Avatar; stage: AvatarStage; 
   const { expression } = useSyncExternalStore(stage.subscribe, stage.get);
   const [isOpen, setOpen] = useState(false);
   const dialog = useRef<HTMLDialogElement>(null);
-  const place = useSyncExternalStore(bubblePlace.subscribe, bubblePlace.get);
-  const drag = useDrag((x, y) => bubblePlace.set(`${x.toFixed(3)} ${y.toFixed(3)}`));
-  const [x = "1", y = "0"] = place.split(" ");
+  const position = useSyncExternalStore(bubblePosition.subscribe, bubblePosition.get);
+  const drag = useDrag((x, y) => bubblePosition.set(`${x.toFixed(3)} ${y.toFixed(3)}`));
+  const [x = "1", y = "0"] = position.split(" ");
   const aside = (): void =>
-    bubblePlace.set(place === "" || Number(x) > 0.5 ? `0 ${y === "0" ? "0.7" : y}` : "");
+    bubblePosition.set(position === "" || Number(x) > 0.5 ? `0 ${y === "0" ? "0.7" : y}` : "");
   useEffect(() => {
     if (isOpen) dialog.current?.showModal();
     else dialog.current?.close();
@@ -50,8 +50,8 @@ function Bubble({ avatar, stage, words }: { avatar: Avatar; stage: AvatarStage; 
     <>
       <div
         className="avatar-bubble"
-        data-moved={place !== ""}
-        style={place === "" ? undefined : ({ "--x": x, "--y": y } as CSSProperties)}
+        data-moved={position !== ""}
+        style={position === "" ? undefined : ({ "--x": x, "--y": y } as CSSProperties)}
         onPointerDown={drag.onPointerDown}
       >
         <button
@@ -156,9 +156,9 @@ function Panel({ avatar, stage }: { avatar: Avatar; stage: AvatarStage }) {
 
 /** Container that the avatar is drawn into. */
 function Figure({ avatar }: { avatar: Avatar }) {
-  const place = useRef<HTMLSpanElement>(null);
-  useEffect(() => (place.current === null ? undefined : avatar.show(place.current)), [avatar]);
-  return <span ref={place} aria-hidden className="avatar-place" />;
+  const position = useRef<HTMLSpanElement>(null);
+  useEffect(() => (position.current === null ? undefined : avatar.show(position.current)), [avatar]);
+  return <span ref={position} aria-hidden className="avatar-place" />;
 }
 
 /** Name of an expression in the language of the page, if it is known: custom models have names of their own. */

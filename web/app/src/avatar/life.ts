@@ -7,13 +7,13 @@ import type { ConversationState } from "../chat/model/entry.ts";
 import { type Status, statusOf } from "../chat/model/status.ts";
 
 /** The part of the stage that is controlled here. */
-export interface Living {
+export interface AvatarControl {
   mood(mood: Mood): void;
   look(x?: number, y?: number): void;
 }
 
 /** The conversation that the avatar follows. */
-export interface Talk {
+export interface WatchedConversation {
   get(): Pick<ConversationState, "running" | "phase" | "connection" | "isStopping">;
   subscribe(listener: () => void): () => void;
 }
@@ -54,7 +54,11 @@ export function directionOf(face: DOMRect, seen: DOMRect): { x: number; y: numbe
 }
 
 /** Lets the avatar follow a conversation; returns a function that ends that. */
-export function live(stage: Living, talk: Talk, face: () => Element | undefined): () => void {
+export function live(
+  stage: AvatarControl,
+  conversation: WatchedConversation,
+  face: () => Element | undefined,
+): () => void {
   let mood: Mood = "rest";
   let isAtPerson = false;
   let timer: ReturnType<typeof setTimeout> | undefined;
@@ -74,24 +78,24 @@ export function live(stage: Living, talk: Talk, face: () => Element | undefined)
     stage.look(x, y);
   };
   // The card is drawn first; several changes within a frame count once.
-  const lookSoon = (): void => {
+  const scheduleLook = (): void => {
     frame ||= requestAnimationFrame(look);
   };
   const onScroll = (): void => {
-    if (mood === "watches" || mood === "waits") lookSoon();
+    if (mood === "watches" || mood === "waits") scheduleLook();
   };
   const alternate = (): void => {
     timer = setTimeout(
       () => {
         isAtPerson = !isAtPerson;
-        lookSoon();
+        scheduleLook();
         alternate();
       },
       isAtPerson ? AT_PERSON_MS : AT_QUESTION_MS,
     );
   };
-  const feel = (): void => {
-    const { running, connection, isStopping } = talk.get();
+  const update = (): void => {
+    const { running, connection, isStopping } = conversation.get();
     const next =
       running === undefined
         ? "rest"
@@ -112,27 +116,27 @@ export function live(stage: Living, talk: Talk, face: () => Element | undefined)
       clearTimeout(timer);
       if (mood === "waits") alternate();
     }
-    lookSoon();
+    scheduleLook();
   };
-  const hear = (): void => {
-    const { running } = talk.get();
+  const onChange = (): void => {
+    const { running } = conversation.get();
     if (running !== turn) {
       turn = running;
       leaveTurn?.();
       const store = running?.store;
-      const stops = store === undefined ? [] : [store.subscribeHead(feel), store.subscribeOutline(feel)];
+      const stops = store === undefined ? [] : [store.subscribeHead(update), store.subscribeOutline(update)];
       leaveTurn = () => {
         for (const stop of stops) stop();
       };
     }
-    feel();
+    update();
   };
 
-  hear();
-  const leaveTalk = talk.subscribe(hear);
+  onChange();
+  const leaveConversation = conversation.subscribe(onChange);
   document.addEventListener("scroll", onScroll, { capture: true, passive: true });
   return () => {
-    leaveTalk();
+    leaveConversation();
     leaveTurn?.();
     document.removeEventListener("scroll", onScroll, { capture: true });
     clearTimeout(timer);

@@ -3,7 +3,7 @@
 import type { AvatarStage } from "@throughline/avatar";
 import type { CallBlock, Throughline, TurnListener } from "@throughline/client";
 import { AvatarClient } from "../chat/model/avatar.ts";
-import { live, motionAt, type Talk } from "./life.ts";
+import { live, motionAt, type WatchedConversation } from "./life.ts";
 
 export class Avatar {
   readonly #client: Throughline;
@@ -46,7 +46,7 @@ export class Avatar {
   }
 
   /** Loads the avatar and connects it; returns a function that removes it. */
-  enter(talk: Talk): () => void {
+  enter(talk: WatchedConversation): () => void {
     const leave = new AbortController();
     const { signal } = leave;
     void this.#load(talk, signal).catch(() => {
@@ -62,21 +62,21 @@ export class Avatar {
   }
 
   /** Attaches the avatar to an element, and detaches it from the previous one. */
-  show(place: HTMLElement): () => void {
+  show(parent: HTMLElement): () => void {
     const host = this.#host;
     if (host === undefined) return () => undefined;
-    place.append(host);
+    parent.append(host);
     this.#isShown = true;
     this.#look();
     return () => {
-      if (host.parentElement !== place) return;
+      if (host.parentElement !== parent) return;
       host.remove();
       this.#isShown = false;
       this.#look();
     };
   }
 
-  async #load(talk: Talk, signal: AbortSignal): Promise<void> {
+  async #load(talk: WatchedConversation, signal: AbortSignal): Promise<void> {
     const { AvatarStage, Puppet } = await import("@throughline/avatar");
     if (signal.aborted) return;
     const host = document.createElement("div");

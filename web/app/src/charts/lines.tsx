@@ -9,7 +9,7 @@ interface LinesProps {
   /** Upper limit of each series; values above it are marked. */
   limits?: readonly (number | undefined)[] | undefined;
   /** Formats a value. */
-  said(value: number): string;
+  format(value: number): string;
   /** Labels of the ends of the time axis. */
   from: string;
   until: string;
@@ -20,24 +20,24 @@ const HEIGHT = 100;
 const NEAR = 3;
 
 /** Small line charts. Zero is at the bottom, the highest value at the top; known values are joined over what is not known. */
-export function Lines({ label, series, limits = [], said, from, until }: LinesProps) {
+export function Lines({ label, series, limits = [], format, from, until }: LinesProps) {
   const known = series.flat().filter((value) => value != null);
   const highest = Math.max(...known, 0);
   // A limit far above all values would flatten the chart.
   const near = limits.map((limit) => (limit !== undefined && limit <= highest * NEAR ? limit : undefined));
   const top = Math.max(highest, ...near.map((limit) => limit ?? 0));
   const last = Math.max(1, (series[0]?.length ?? 0) - 1);
-  const place = (value: number, at: number): string => `${at} ${HEIGHT - (value / (top || 1)) * HEIGHT}`;
+  const pointOf = (value: number, at: number): string => `${at} ${HEIGHT - (value / (top || 1)) * HEIGHT}`;
   const drawn = (values: Series, number: number) => {
     const limit = limits[number];
     const over = values.flatMap((value, at) =>
-      value != null && limit !== undefined && value > limit ? [`M${place(value, at)}h0`] : [],
+      value != null && limit !== undefined && value > limit ? [`M${pointOf(value, at)}h0`] : [],
     );
-    const points = values.flatMap((value, at) => (value == null ? [] : place(value, at)));
+    const points = values.flatMap((value, at) => (value == null ? [] : pointOf(value, at)));
     // A value without neighbors is drawn as a dot: a line without length.
     const alone = values.flatMap((value, at) => {
       const isAlone = values[at - 1] == null || values[at + 1] == null;
-      return value == null || !isAlone ? [] : `M${place(value, at)}h0`;
+      return value == null || !isAlone ? [] : `M${pointOf(value, at)}h0`;
     });
     return {
       line: points.length > 1 ? `M${points.join("L")}` : "",
@@ -47,12 +47,12 @@ export function Lines({ label, series, limits = [], said, from, until }: LinesPr
   };
   return (
     <div className="lines">
-      <p aria-hidden>{top > 0 && said(top)}</p>
+      <p aria-hidden>{top > 0 && format(top)}</p>
       <svg role="img" aria-label={label} viewBox={`0 0 ${last} ${HEIGHT}`} preserveAspectRatio="none">
         {near.map(
           (limit, number) =>
             limit !== undefined && (
-              <path key={number} className="limit" d={`M${place(limit, 0)}H${last}`} data-limit={limit} />
+              <path key={number} className="limit" d={`M${pointOf(limit, 0)}H${last}`} data-limit={limit} />
             ),
         )}
         {series.map(drawn).map(({ line, dots, over }, number) => (

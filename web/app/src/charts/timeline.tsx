@@ -71,11 +71,11 @@ const SHARE_MIN = 0.006;
 
 function Bar({ stretches, whole, own }: { stretches: readonly Stretch[]; whole: number; own: HistoryWords }) {
   const share = (ms: number): string => `${(ms / Math.max(whole, 1)) * 100}%`;
-  const said = stretches
+  const label = stretches
     .map(({ kind, from, to }) => `${own.stretch[kind]} ${duration(to - from)}`)
     .join(", ");
   return (
-    <span className="timeline-bar" title={said}>
+    <span className="timeline-bar" title={label}>
       <span className="sr-only">{stretches.length === 0 ? "" : duration(lengthOf(stretches))}</span>
       <svg aria-hidden="true" width="100%" height="10">
         <rect className="track" width="100%" height="10" rx="4" />

@@ -1,13 +1,13 @@
 import { createContext, useContext } from "react";
 import type { Avatar } from "../avatar/model.ts";
-import type { Attention } from "./model/attention.ts";
 import type { ConversationStore } from "./model/conversation.ts";
 import type { Entry } from "./model/entry.ts";
+import type { OpenApprovals } from "./model/open-approvals.ts";
 
 /** Actions and stores for cards and blocks. It never changes while a turn streams. */
 export interface Chat {
   conversation: ConversationStore;
-  attention: Attention;
+  openApprovals: OpenApprovals;
   avatar: Avatar;
   /** Keeps the scroll position while something above or below opens. */
   hold(): void;

@@ -10,14 +10,14 @@ import { PickerButton } from "./picker/button.tsx";
 interface HeaderProps {
   offer: Offer | undefined;
   /** The list of conversations is shown next to the chat. */
-  isListBeside: boolean;
+  isListShown: boolean;
   /** Shows the list, or focuses its search if it is shown. */
   openList(): void;
   opener: RefObject<HTMLButtonElement | null>;
 }
 
 /** Title of the conversation, and the choice of its model. */
-export function Header({ offer, isListBeside, openList, opener }: HeaderProps) {
+export function Header({ offer, isListShown, openList, opener }: HeaderProps) {
   const words = useWords();
   const { conversation } = useChat();
   const { title, phase } = useSyncExternalStore(conversation.subscribe, conversation.get);
@@ -25,11 +25,11 @@ export function Header({ offer, isListBeside, openList, opener }: HeaderProps) {
     <header className="flex h-13 flex-none items-center gap-2 border-b border-line pe-4 ps-3 min-[720px]:pe-6">
       <IconButton
         ref={opener}
-        label={isListBeside ? words.searchConversations : words.conversations}
-        aria-expanded={isListBeside ? undefined : false}
+        label={isListShown ? words.searchConversations : words.conversations}
+        aria-expanded={isListShown ? undefined : false}
         onClick={openList}
       >
-        {isListBeside ? <Search aria-hidden size={17} /> : <PanelLeft aria-hidden size={18} />}
+        {isListShown ? <Search aria-hidden size={17} /> : <PanelLeft aria-hidden size={18} />}
       </IconButton>
       <h1 dir="auto" className="min-w-0 flex-1 truncate text-start text-[15px] font-semibold">
         {phase === "new" ? words.newConversation : title || words.newConversation}

@@ -1,15 +1,15 @@
 import { type RefObject, useEffect, useRef } from "react";
-import { type Attention, isTyped } from "./model/attention.ts";
 import type { ConversationStore } from "./model/conversation.ts";
+import { isTyped, type OpenApprovals } from "./model/open-approvals.ts";
 
 interface Used {
   conversation: ConversationStore;
-  attention: Attention;
+  openApprovals: OpenApprovals;
   field: RefObject<HTMLTextAreaElement | null>;
 }
 
 /** All keyboard shortcuts of the chat: one press does one thing. */
-export function useKeys({ conversation, attention, field }: Used): RefObject<HTMLDialogElement | null> {
+export function useKeys({ conversation, openApprovals, field }: Used): RefObject<HTMLDialogElement | null> {
   const dialog = useRef<HTMLDialogElement>(null);
   useEffect(() => {
     const pressed = (event: KeyboardEvent): void => {
@@ -21,9 +21,9 @@ export function useKeys({ conversation, attention, field }: Used): RefObject<HTM
         event.preventDefault();
         return step(event.key === "ArrowUp" ? -1 : 1);
       }
-      if (event.key === "F6" && attention.key(event)) return event.preventDefault();
+      if (event.key === "F6" && openApprovals.key(event)) return event.preventDefault();
       if (isTyped(event.target)) return undefined;
-      if (attention.key(event)) return event.preventDefault();
+      if (openApprovals.key(event)) return event.preventDefault();
       if (event.key === "/" && !event.ctrlKey && !event.metaKey) {
         event.preventDefault();
         return field.current?.focus();
@@ -33,7 +33,7 @@ export function useKeys({ conversation, attention, field }: Used): RefObject<HTM
     };
     document.addEventListener("keydown", pressed);
     return () => document.removeEventListener("keydown", pressed);
-  }, [conversation, attention, field]);
+  }, [conversation, openApprovals, field]);
   return dialog;
 }
 

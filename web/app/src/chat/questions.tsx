@@ -3,13 +3,13 @@ import { useEffect, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
 import { tab } from "../shell/tab.ts";
 import { useChat } from "./context.tsx";
-import type { Attention } from "./model/attention.ts";
+import type { OpenApprovals } from "./model/open-approvals.ts";
 
 /** Bar for several open approvals: links to them, and one answer for all. */
 export function QuestionBar() {
   const words = useWords();
-  const { attention, conversation } = useChat();
-  const pending = useSyncExternalStore(attention.subscribe, attention.get);
+  const { openApprovals, conversation } = useChat();
+  const pending = useSyncExternalStore(openApprovals.subscribe, openApprovals.get);
   const { running } = useSyncExternalStore(conversation.subscribe, conversation.get);
   if (pending.length < 2 || running === undefined) return null;
   const approveAll = (): void =>
@@ -18,7 +18,7 @@ export function QuestionBar() {
     <div className="question-bar">
       <b>{words.questionsOpen(pending.length)}</b>
       <div>
-        <button type="button" className="button" onClick={() => attention.chosen()?.show()}>
+        <button type="button" className="button" onClick={() => openApprovals.target()?.show()}>
           {words.review} <kbd aria-hidden>F6</kbd>
         </button>
         <button type="button" className="button" onClick={approveAll}>
@@ -30,9 +30,9 @@ export function QuestionBar() {
 }
 
 /** Shows open approvals in the title of the tab. */
-export function useTabTitle(attention: Attention, title: string): void {
+export function useTabTitle(openApprovals: OpenApprovals, title: string): void {
   const words = useWords();
-  const count = useSyncExternalStore(attention.subscribe, attention.get).length;
+  const count = useSyncExternalStore(openApprovals.subscribe, openApprovals.get).length;
   useEffect(() => {
     const name = title === "" ? words.appName : `${visible(title)} · ${words.appName}`;
     tab.show(name, count, words.needsYouTitle(count));

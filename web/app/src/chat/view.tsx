@@ -9,7 +9,7 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
-import { AvatarBeside, AvatarBubble, useIsWide } from "../avatar/avatar.tsx";
+import { AvatarBubble, AvatarPanel, useIsWide } from "../avatar/avatar.tsx";
 import { Avatar } from "../avatar/model.ts";
 import { useWords } from "../i18n/use.ts";
 import { wordsOf } from "../i18n/words.ts";
@@ -33,9 +33,9 @@ import { Examples, Welcome } from "./first/first-run.tsx";
 import { Header } from "./header.tsx";
 import { useKeys } from "./keys.tsx";
 import { Announcements } from "./model/announcements.ts";
-import { Attention } from "./model/attention.ts";
 import { ConversationStore } from "./model/conversation.ts";
 import { Frames } from "./model/frames.ts";
+import { OpenApprovals } from "./model/open-approvals.ts";
 import { QuestionBar, useTabTitle } from "./questions.tsx";
 import { Announcer } from "./thread/announcer.tsx";
 import { StickToEnd } from "./thread/scroll.ts";
@@ -65,7 +65,7 @@ export default function ChatView() {
   const here = useSyncExternalStore(onPath, path);
   const id = conversationIn(here);
   const turnId = turnIn(useSyncExternalStore(onPath, hash));
-  const { conversation, attention, avatar, attachments, announcements } = useModel(client);
+  const { conversation, openApprovals, avatar, attachments, announcements } = useModel(client);
   const state = useSyncExternalStore(conversation.subscribe, conversation.get);
   const [isListOpen, setListOpen] = useState(false);
   const scroller = useRef<HTMLDivElement>(null);
@@ -111,13 +111,13 @@ export default function ChatView() {
   }, [conversation]);
   const hasAvatar = useSyncExternalStore(avatarShown.subscribe, avatarShown.get) === "shown";
   useEffect(() => (hasAvatar ? avatar.enter(conversation) : undefined), [avatar, conversation, hasAvatar]);
-  useTabTitle(attention, state.title);
-  useQuestion(attention);
-  const keys = useKeys({ conversation, attention, field });
+  useTabTitle(openApprovals, state.title);
+  useQuestion(openApprovals);
+  const keys = useKeys({ conversation, openApprovals, field });
 
   const chat = useMemo(
-    () => ({ conversation, attention, avatar, hold: () => stick.current?.hold() }),
-    [conversation, attention, avatar, stick],
+    () => ({ conversation, openApprovals, avatar, hold: () => stick.current?.hold() }),
+    [conversation, openApprovals, avatar, stick],
   );
   const bubble = hasAvatar && <AvatarBubble avatar={avatar} />;
   const ask = (prompt: string): void => {
@@ -141,7 +141,7 @@ export default function ChatView() {
         <div className="flex min-h-0 min-w-0 flex-1 flex-col">
           <Header
             offer={offer}
-            isListBeside={isWide && isListShown}
+            isListShown={isWide && isListShown}
             openList={() => (isWide ? showList() : setListOpen(true))}
             opener={opener}
           />
@@ -194,13 +194,13 @@ export default function ChatView() {
                 attachments={attachments}
                 offer={offer}
                 field={field}
-                onSaid={() => stick.current?.toEnd()}
+                onSent={() => stick.current?.toEnd()}
               />
             </div>
             {isNew && <Examples offer={offer} ask={ask} />}
           </div>
         </div>
-        {hasAvatar && <AvatarBeside avatar={avatar} />}
+        {hasAvatar && <AvatarPanel avatar={avatar} />}
       </div>
       <Announcer from={announcements} />
       <Keys dialog={keys} />
@@ -257,15 +257,15 @@ function modelOf(client: Throughline, isSignedIn: () => boolean) {
     onEnd: ({ turnId, store }) => {
       announcements.end();
       frames.report();
-      if (turnId !== undefined) notices.ended(followed(turnId), store.message());
+      if (turnId !== undefined) notices.end(followed(turnId), store.message());
     },
-    onLeft: (turn) => notices.left(turn),
+    onLeft: (turn) => notices.leave(turn),
     agent: answering.get,
     model: model.get,
     isTemporary: temporary.get,
   });
-  const [attention, attachments] = [new Attention(), new Attachments(client)];
-  return { conversation, avatar, announcements, attention, attachments };
+  const [openApprovals, attachments] = [new OpenApprovals(), new Attachments(client)];
+  return { conversation, avatar, announcements, openApprovals, attachments };
 }
 
 /** Drag and drop of files onto the chat. */
@@ -304,15 +304,15 @@ function useStick(scroller: RefObject<HTMLElement | null>, content: RefObject<HT
 }
 
 /** Scrolls to the approval of a notification, once it is loaded. */
-function useQuestion(attention: Attention): void {
+function useQuestion(openApprovals: OpenApprovals): void {
   const isWanted = useSyncExternalStore(onPath, hash) === "#question";
-  const pending = useSyncExternalStore(attention.subscribe, attention.get);
+  const pending = useSyncExternalStore(openApprovals.subscribe, openApprovals.get);
   useEffect(() => {
     if (!isWanted || pending.length === 0) return;
-    attention.chosen()?.show();
+    openApprovals.target()?.show();
     // Only once, not when the user returns.
     go(path(), "replace");
-  }, [isWanted, pending, attention]);
+  }, [isWanted, pending, openApprovals]);
 }
 
 /** Scrolls to the linked turn, once it is loaded. */

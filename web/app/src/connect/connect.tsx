@@ -2,8 +2,16 @@ import { type AgentInfo, ApiError } from "@throughline/client";
 import { type FormEvent, Fragment, useEffect, useId, useRef, useState } from "react";
 import { useClient } from "../session/context.tsx";
 import { type ModelFacts, useFactsLine } from "../ui/model-facts.ts";
-import { asked as askedAt, commandOf, listsNothing, NOTHING, nameOf, type Where, whereOf } from "./own.ts";
-import { OwnFields } from "./own-fields.tsx";
+import { CustomFields } from "./custom-fields.tsx";
+import {
+  addressOf,
+  withV1Fallback as askedAt,
+  commandOf,
+  listsNothing,
+  NOTHING,
+  nameOf,
+  type UpstreamAddress,
+} from "./custom-upstream.ts";
 import { Problem } from "./problem.tsx";
 import { Rows } from "./rows.tsx";
 import { agentName, type Row, stateOf } from "./state.ts";
@@ -22,35 +30,35 @@ interface ConnectProps {
 export function Connect({ one, agents, use, forgotten }: ConnectProps) {
   const words = useConnectWords();
   const client = useClient();
-  const [id, wrong] = [useId(), useId()];
-  const [own, setOwn] = useState(NOTHING);
+  const [id, errorId] = [useId(), useId()];
+  const [custom, setCustom] = useState(NOTHING);
   const [key, setKey] = useState("");
   const [models, setModels] = useState<readonly string[]>();
   const [known, setKnown] = useState<Readonly<Record<string, ModelFacts>>>({});
   const factsLine = useFactsLine();
-  const [asked, setAsked] = useState<string>();
+  const [pending, setPending] = useState<string>();
   const [failure, setFailure] = useState<unknown>();
   const leave = useRef<AbortController>(undefined);
   const form = useRef<HTMLFormElement>(null);
-  const name = one?.name ?? nameOf(own);
+  const name = one?.name ?? nameOf(custom);
 
   const ask = async (model?: string): Promise<void> => {
     leave.current?.abort();
     leave.current = new AbortController();
     const { signal } = leave.current;
     setFailure(undefined);
-    setAsked(model ?? one?.title ?? name);
+    setPending(model ?? one?.title ?? name);
     const chosen = model && { model, agent: agentName(name, model, agents) };
-    const connect = (where?: Where) =>
+    const connect = (where?: UpstreamAddress) =>
       client.call("POST /v1/upstreams/{upstream}/connect", {
         path: { upstream: name },
         body: { ...where, ...(key && { key }), ...chosen },
         signal,
       });
     const connectOwn = async () => {
-      if (model !== undefined) return await connect(whereOf(own));
-      const [there, answer] = await askedAt(own, connect);
-      setOwn(there);
+      if (model !== undefined) return await connect(addressOf(custom));
+      const [there, answer] = await askedAt(custom, connect);
+      setCustom(there);
       return answer;
     };
     try {
@@ -67,7 +75,7 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
       // Some servers list their models without a key: the key field is shown again.
       if (error instanceof ApiError && error.code === "wrong_key") setModels(undefined);
     }
-    setAsked(undefined);
+    setPending(undefined);
   };
   const first = useRef(ask);
   useEffect(() => {
@@ -112,7 +120,12 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
           {one ? (
             (one.answers != null || one.isOwn) && <p>{one.note}</p>
           ) : (
-            <OwnFields own={own} change={setOwn} wrong={fieldOf(refused)} why={wrong} />
+            <CustomFields
+              upstream={custom}
+              change={setCustom}
+              invalidField={fieldOf(refused)}
+              errorId={errorId}
+            />
           )}
           {takesKey && (
             <>
@@ -123,7 +136,7 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
                 autoComplete="off"
                 required={one !== undefined && one.key_from !== "stored"}
                 aria-invalid={one ? failure !== undefined : fieldOf(refused) === "key"}
-                aria-describedby={wrong}
+                aria-describedby={errorId}
                 className="field"
                 value={key}
                 onChange={(event) => setKey(event.currentTarget.value)}
@@ -138,12 +151,12 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
           )}
         </>
       )}
-      <Problem id={wrong} error={failure} lacksKey={lacksKey}>
-        {refused?.code === "not_from_here" && <Command words={commandOf(own)} />}
+      <Problem id={errorId} error={failure} lacksKey={lacksKey}>
+        {refused?.code === "not_from_here" && <Command words={commandOf(custom)} />}
       </Problem>
       <footer>
         {!models && (
-          <button type="submit" className="button primary" disabled={asked !== undefined}>
+          <button type="submit" className="button primary" disabled={pending !== undefined}>
             {words.test}
           </button>
         )}
@@ -152,7 +165,7 @@ export function Connect({ one, agents, use, forgotten }: ConnectProps) {
             {one.isOwn ? words.forgetOwn : words.forget}
           </button>
         )}
-        <p role="status">{asked && words.asking(asked)}</p>
+        <p role="status">{pending && words.asking(pending)}</p>
       </footer>
     </form>
   );

@@ -1,7 +1,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import type { CallInfo } from "@throughline/client";
 import { type KeyboardEvent, useEffect, useRef } from "react";
-import { callLook } from "../chat/card/look.ts";
+import { callTone } from "../chat/card/look.ts";
 import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
 import { language } from "../preferences.ts";
@@ -145,7 +145,7 @@ function Row({ row, at, isOpen, href }: RowProps) {
         {state.status === "preparing" ? "…" : argumentsLine(row.arguments) || words.noArguments}
       </td>
       <td>
-        <span className="pill" data-look={callLook(state)}>
+        <span className="pill" data-look={callTone(state)}>
           {stateWord(state, words, own)}
         </span>
       </td>

@@ -7,7 +7,7 @@ import { Filters } from "./filters.tsx";
 import { useFocusAfter } from "./focus.ts";
 import { Header } from "./header.tsx";
 import { Calls, type CallsState } from "./model/calls.ts";
-import { addressOf, type Filter, placeOf } from "./model/filter.ts";
+import { addressOf, callsLocationOf, type Filter } from "./model/filter.ts";
 import { UNFINISHED } from "./model/row.ts";
 import { ROWS } from "./model/rows.ts";
 import { useHistoryWords } from "./words.ts";
@@ -16,12 +16,15 @@ import { useHistoryWords } from "./words.ts";
 export function CallsView() {
   const own = useHistoryWords();
   const client = useClient();
-  const said = useSyncExternalStore(onPath, search);
-  const place = useMemo(() => placeOf(said), [said]);
+  const query = useSyncExternalStore(onPath, search);
+  const current = useMemo(() => callsLocationOf(query), [query]);
   const calls = useMemo(() => new Calls(client), [client]);
   const state = useSyncExternalStore(calls.subscribe, calls.get);
-  const asked = addressOf({ filter: place.filter });
-  useEffect(() => void calls.show(placeOf(new URL(asked, location.href).search).filter), [calls, asked]);
+  const listAddress = addressOf({ filter: current.filter });
+  useEffect(
+    () => void calls.show(callsLocationOf(new URL(listAddress, location.href).search).filter),
+    [calls, listAddress],
+  );
   useEffect(() => {
     const seen = (): void => {
       if (document.visibilityState === "visible") void calls.refresh();
@@ -33,9 +36,9 @@ export function CallsView() {
   useWhileRunning(calls, state);
 
   const filterBy = (filter: Filter, how: "push" | "replace" = "push"): void =>
-    go(addressOf({ ...place, filter }), how);
-  const open = place.call;
-  const close = addressOf({ filter: place.filter });
+    go(addressOf({ ...current, filter }), how);
+  const open = current.call;
+  const close = addressOf({ filter: current.filter });
   const view = useRef<HTMLDivElement>(null);
   useFocusAfter(open, view);
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -51,12 +54,12 @@ export function CallsView() {
         // The list stays laid out beneath the details, so that its rows are there when they close.
         className={`flex min-h-0 min-w-0 flex-1 flex-col ${open === undefined ? "" : "max-[999px]:invisible"}`}
       >
-        <Header state={state} filter={place.filter} refresh={() => void calls.refresh()} />
-        <Filters state={state} filter={place.filter} filterBy={filterBy} />
+        <Header state={state} filter={current.filter} refresh={() => void calls.refresh()} />
+        <Filters state={state} filter={current.filter} filterBy={filterBy} />
         <CallsTable
           state={state}
           open={open}
-          addressOf={(call) => addressOf({ ...place, call })}
+          addressOf={(call) => addressOf({ ...current, call })}
           more={() => void calls.more()}
           clear={() => filterBy({})}
         />
@@ -67,7 +70,7 @@ export function CallsView() {
           toolId={open}
           // A running call is reloaded when the list changes.
           status={state.rows.find((row) => row.tool_id === open)?.status}
-          filter={place.filter}
+          filter={current.filter}
           filterBy={filterBy}
           close={close}
         />

@@ -10,7 +10,7 @@ import { Link } from "../shell/link.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { callsOf, storyOf } from "./model/story.ts";
 import { turnAddressOf } from "./model/turn-filter.ts";
-import { turnLook } from "./model/turns.ts";
+import { turnTone } from "./model/turns.ts";
 import { inputOf, Shown, StoryTimeline, useMessage } from "./turn-detail.tsx";
 import { useTurnEvents } from "./turn-events.ts";
 import { type HistoryWords, turnStatusWord, useHistoryWords } from "./words.ts";
@@ -94,7 +94,7 @@ function Both({ turns }: { turns: readonly [KnownTurn, KnownTurn] }) {
                 {texts.map((text, at) => (
                   <td key={at}>
                     {name === statusName ? (
-                      <span className="pill" data-look={turnLook(turns[at]?.message.status ?? "running")}>
+                      <span className="pill" data-look={turnTone(turns[at]?.message.status ?? "running")}>
                         {text}
                       </span>
                     ) : (

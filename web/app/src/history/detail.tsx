@@ -8,7 +8,7 @@ import {
 import { ArrowLeft, X } from "lucide-react";
 import { useCallback } from "react";
 import { Arguments, CallError } from "../chat/card/body.tsx";
-import { argumentsOf, callLook, nameOf, statusWord } from "../chat/card/look.ts";
+import { argumentsOf, callTone, nameOf, statusWord } from "../chat/card/look.ts";
 import { Output } from "../chat/card/output.tsx";
 import { isHarmless, RunAgain } from "../chat/card/run-again.tsx";
 import { Section } from "../chat/card/section.tsx";
@@ -19,11 +19,11 @@ import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
 import { testerAddress } from "../tester/address.ts";
 import { objectFrom } from "../tester/model/draft.ts";
-import { useAsked } from "../ui/asked.ts";
 import { CopyButton } from "../ui/copy.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { later } from "../ui/later.tsx";
 import { MediaView } from "../ui/media.tsx";
+import { useRequest } from "../ui/use-request.ts";
 import { Ids } from "./ids.tsx";
 import type { Filter } from "./model/filter.ts";
 import { Timeline } from "./timeline.tsx";
@@ -53,13 +53,13 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
       client.call("GET /v1/history/calls/{tool_id}", { path: { tool_id: toolId }, signal }),
     [client, toolId, status],
   );
-  const { value: detail, error, again } = useAsked(ask);
+  const { value: detail, error, again } = useRequest(ask);
   const decide = async (approvalId: string, body: ResolveApproval): Promise<void> => {
     const path = { turn_id: detail?.turn_id ?? "", approval_id: approvalId };
     await client.call("POST /v1/turns/{turn_id}/approvals/{approval_id}", { path, body });
     again();
   };
-  const isGone = error instanceof ApiError && error.status === 404;
+  const isMissing = error instanceof ApiError && error.status === 404;
   return (
     <section
       data-detail
@@ -84,14 +84,14 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
       </header>
       <div className="min-h-0 flex-1 overflow-auto overscroll-contain">
         {detail && <Known detail={detail} filter={filter} filterBy={filterBy} decide={decide} />}
-        {error !== undefined && !isGone && (
+        {error !== undefined && !isMissing && (
           <div className="p-4">
             <Failure error={error} again={again} />
           </div>
         )}
-        {detail === undefined && (error === undefined || isGone) && (
+        {detail === undefined && (error === undefined || isMissing) && (
           <p role="status" className="p-4 text-[13px] text-muted">
-            {isGone ? own.callNotFound : words.loading}
+            {isMissing ? own.callNotFound : words.loading}
           </p>
         )}
       </div>
@@ -122,7 +122,7 @@ function Known({ detail, filter, filterBy, decide }: KnownProps) {
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-4 p-4">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <span className="pill" data-look={callLook(call)}>
+        <span className="pill" data-look={callTone(call)}>
           {detail.duration_ms == null ? word : own.took(word, duration(detail.duration_ms))}
         </span>
         <span className="text-[12px] text-muted">

@@ -1,4 +1,4 @@
-import { callLook } from "../chat/card/look.ts";
+import { callTone } from "../chat/card/look.ts";
 import { useWords } from "../i18n/use.ts";
 import { type CallsState, countOf } from "./model/calls.ts";
 import { FAILED, type Filter, isOfFailed, SPANS, statesIn, withPart } from "./model/filter.ts";
@@ -24,7 +24,7 @@ export function Filters({ state, filter, filterBy }: FiltersProps) {
       <Search
         wanted={filter.q ?? ""}
         label={own.search}
-        look={(text) => filterBy(withPart(filter, "q", text || undefined), "replace")}
+        onSearch={(text) => filterBy(withPart(filter, "q", text || undefined), "replace")}
       />
       <select
         aria-label={own.tool}
@@ -118,7 +118,7 @@ function States({ state, filter, choose }: StatesProps) {
           type="button"
           className="chip"
           aria-pressed={chosen.has(name)}
-          data-look={callLook(stateOf(name, words))}
+          data-look={callTone(stateOf(name, words))}
           onClick={() => choose(chosen.has(name) && chosen.size === 1 ? undefined : name)}
         >
           {stateWord(stateOf(name, words), words, own)} {count}
@@ -130,6 +130,6 @@ function States({ state, filter, choose }: StatesProps) {
 
 /** Existing states, and the selected ones even if no call matches them. */
 function statesThere({ statuses }: CallsState, chosen: Iterable<string>) {
-  const gone = [...chosen].filter((one) => !statuses.some(({ name }) => name === one));
-  return [...statuses, ...gone.map((name) => ({ name, count: 0 }))];
+  const missing = [...chosen].filter((one) => !statuses.some(({ name }) => name === one));
+  return [...statuses, ...missing.map((name) => ({ name, count: 0 }))];
 }

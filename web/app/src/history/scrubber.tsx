@@ -18,13 +18,13 @@ const LEAP = 0.1;
 /** Slider over the bars of a turn: dragged, or moved from event to event by keyboard. */
 export function Scrubber({ events, whole, count, move }: ScrubberProps) {
   const own = useHistoryWords();
-  const place = useRef<HTMLDivElement>(null);
+  const track = useRef<HTMLDivElement>(null);
   const begin = events[0]?.timestamp ?? 0;
   // In a running turn, the end is now.
   const at = count >= events.length ? whole : (events[count - 1]?.timestamp ?? begin) - begin;
   const to = (ms: number): void => move(countUntil(events, Math.max(0, Math.min(whole, ms))));
   const drag = ({ clientX }: PointerEvent): void => {
-    const box = place.current?.getBoundingClientRect();
+    const box = track.current?.getBoundingClientRect();
     if (box !== undefined && box.width > 0) to(((clientX - box.left) / box.width) * whole);
   };
   const onKeyDown = (event: KeyboardEvent): void => {
@@ -46,7 +46,7 @@ export function Scrubber({ events, whole, count, move }: ScrubberProps) {
   };
   return (
     <div
-      ref={place}
+      ref={track}
       role="slider"
       tabIndex={0}
       className="scrubber"

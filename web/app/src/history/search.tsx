@@ -7,20 +7,20 @@ interface SearchProps {
   /** The current search text. */
   wanted: string;
   label: string;
-  look(text: string): void;
+  onSearch(text: string): void;
 }
 
 /** Search field that applies the text after a pause. */
-export function Search({ wanted, label, look }: SearchProps) {
+export function Search({ wanted, label, onSearch }: SearchProps) {
   const [text, setText] = useState(wanted);
   // The address has changed: by going back, or by clearing the filter.
   useEffect(() => setText(wanted), [wanted]);
   useEffect(() => {
     const typed = text.trim();
     if (typed === wanted) return undefined;
-    const timer = setTimeout(() => look(typed), REST_MS);
+    const timer = setTimeout(() => onSearch(typed), REST_MS);
     return () => clearTimeout(timer);
-  }, [text, wanted, look]);
+  }, [text, wanted, onSearch]);
   return (
     <input
       type="search"

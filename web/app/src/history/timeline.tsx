@@ -18,7 +18,7 @@ export function Timeline({ moments }: { moments: readonly TimelineEntry[] }) {
               <th scope="row">
                 {momentWord(moment.event, own)}
                 {moment.count > 1 && <span className="text-muted"> · {own.times(moment.count)}</span>}
-                <Said moment={moment} />
+                <MomentDetail moment={moment} />
               </th>
               <td>+{own.ms(moment.at - begin)}</td>
             </tr>
@@ -30,11 +30,11 @@ export function Timeline({ moments }: { moments: readonly TimelineEntry[] }) {
 }
 
 /** Outcome, decision or error of an event. */
-function Said({ moment: { event, detail } }: { moment: TimelineEntry }) {
+function MomentDetail({ moment: { event, detail } }: { moment: TimelineEntry }) {
   const words = useWords();
   const own = useHistoryWords();
   const { status, error, decision, reason } = detail;
-  const said =
+  const text =
     event === "tool_result" && typeof status === "string"
       ? statusWord(stateOf(status, words, codeOf(error)), words)
       : event === "approval_resolved"
@@ -45,7 +45,7 @@ function Said({ moment: { event, detail } }: { moment: TimelineEntry }) {
             .filter(Boolean)
             .join(": ")
         : "";
-  return said === "" ? null : <span className="text-muted"> · {said}</span>;
+  return text === "" ? null : <span className="text-muted"> · {text}</span>;
 }
 
 /** Code of an error, as the event has it. */

@@ -2,7 +2,7 @@ import { ApiError, absorb, type Event, emptyMessage, type Message } from "@throu
 import { ArrowLeft, GitFork, ListFilter, X } from "lucide-react";
 import { type ReactNode, useDeferredValue, useEffect, useMemo, useRef, useState } from "react";
 import { Timeline } from "../charts/timeline.tsx";
-import { callLook, statusWord } from "../chat/card/look.ts";
+import { callTone, statusWord } from "../chat/card/look.ts";
 import { Section } from "../chat/card/section.tsx";
 import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
@@ -17,7 +17,7 @@ import { later } from "../ui/later.tsx";
 import { addressOf } from "./model/filter.ts";
 import { callsOf, lengthOf, type StoryCall, type StoryStep, storyOf } from "./model/story.ts";
 import { type TurnFilter, withTurnPart } from "./model/turn-filter.ts";
-import { turnLook } from "./model/turns.ts";
+import { turnTone } from "./model/turns.ts";
 import { Scrubber } from "./scrubber.tsx";
 import { FULL, tokensText } from "./texts.ts";
 import { useTurnEvents } from "./turn-events.ts";
@@ -40,16 +40,16 @@ export function TurnDetail({ turnId, filter, filterBy, close }: TurnDetailProps)
   const own = useHistoryWords();
   const { events, isOver, error, again } = useTurnEvents(turnId);
   const message = useMessage(events);
-  const place = useRef<HTMLElement>(null);
+  const container = useRef<HTMLElement>(null);
   useEffect(() => {
     // Details that cover the list get the focus.
-    const list = place.current?.parentElement?.querySelector("[data-list]");
-    if (list?.checkVisibility({ visibilityProperty: true }) === false) place.current?.focus();
+    const list = container.current?.parentElement?.querySelector("[data-list]");
+    if (list?.checkVisibility({ visibilityProperty: true }) === false) container.current?.focus();
   }, []);
-  const isGone = error instanceof ApiError && (error.status === 404 || error.status === 410);
+  const isMissing = error instanceof ApiError && (error.status === 404 || error.status === 410);
   return (
     <section
-      ref={place}
+      ref={container}
       data-detail
       tabIndex={-1}
       aria-label={own.turnDetails}
@@ -79,14 +79,14 @@ export function TurnDetail({ turnId, filter, filterBy, close }: TurnDetailProps)
             <TurnIds turnId={turnId} message={message} filter={filter} filterBy={filterBy} />
           </div>
         )}
-        {error !== undefined && !isGone && (
+        {error !== undefined && !isMissing && (
           <div className="p-4">
             <Failure error={error} again={again} />
           </div>
         )}
-        {events === undefined && (error === undefined || isGone) && (
+        {events === undefined && (error === undefined || isMissing) && (
           <p role="status" className="p-4 text-[13px] text-muted">
-            {isGone ? own.turnNotFound : words.loading}
+            {isMissing ? own.turnNotFound : words.loading}
           </p>
         )}
       </div>
@@ -126,7 +126,7 @@ function Facts({ message }: { message: Message }) {
   return (
     <div className="grid gap-2">
       <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
-        <span className="pill" data-look={turnLook(status)}>
+        <span className="pill" data-look={turnTone(status)}>
           {turnStatusWord(status, own)}
         </span>
         <time className="text-[12px] text-muted" dateTime={new Date(message.started_at).toISOString()}>
@@ -275,12 +275,12 @@ export function StoryTimeline({ message, story, whole = story.whole, answer, chi
   const calls = useMemo(() => callsOf(message), [message]);
   const ofStep = ({ inputTokens, outputTokens, finish, from, to }: StoryStep): ReactNode => {
     const tokens = tokensText(inputTokens, outputTokens);
-    const said = [
+    const facts = [
       tokens && own.tokensOf(tokens),
       finish === undefined ? own.writing : duration(to - from),
       finish !== undefined && finish !== "stop" && finish !== "tool_calls" && finish,
     ];
-    return <small>{said.filter(Boolean).join(" · ")}</small>;
+    return <small>{facts.filter(Boolean).join(" · ")}</small>;
   };
   const ofCall = ({ toolId, stretches }: StoryCall): ReactNode => {
     const call = calls.get(toolId);
@@ -288,7 +288,7 @@ export function StoryTimeline({ message, story, whole = story.whole, answer, chi
     const asks = call.status === "awaiting_approval";
     return (
       <small>
-        <span className="pill" data-look={callLook(call)}>
+        <span className="pill" data-look={callTone(call)}>
           {statusWord(call, words)}
         </span>{" "}
         {stretches.length > 0 && duration(lengthOf(stretches))}

@@ -1,7 +1,7 @@
 import type { CountInfo } from "@throughline/client";
 import { SPANS, statesIn } from "./model/filter.ts";
 import { type TurnFilter, withTurnPart } from "./model/turn-filter.ts";
-import { type TurnsState, turnLook } from "./model/turns.ts";
+import { type TurnsState, turnTone } from "./model/turns.ts";
 import { Only } from "./only.tsx";
 import { Search } from "./search.tsx";
 import { turnStatusWord, useHistoryWords } from "./words.ts";
@@ -24,7 +24,7 @@ export function TurnFilters({ state, filter, filterBy }: TurnFiltersProps) {
       <Search
         wanted={filter.q ?? ""}
         label={own.searchTurns}
-        look={(text) => filterBy(withTurnPart(filter, "q", text || undefined), "replace")}
+        onSearch={(text) => filterBy(withTurnPart(filter, "q", text || undefined), "replace")}
       />
       <Choice
         label={own.model}
@@ -115,8 +115,8 @@ interface StatusesProps {
 function Statuses({ state, filter, isCounted, choose }: StatusesProps) {
   const own = useHistoryWords();
   const chosen = statesIn({ status: filter.status ?? "" });
-  const gone = [...chosen].filter((one) => !state.statuses.some(({ name }) => name === one));
-  const all = [...state.statuses, ...gone.map((name) => ({ name, count: 0 }))];
+  const missing = [...chosen].filter((one) => !state.statuses.some(({ name }) => name === one));
+  const all = [...state.statuses, ...missing.map((name) => ({ name, count: 0 }))];
   return (
     <>
       <button
@@ -133,7 +133,7 @@ function Statuses({ state, filter, isCounted, choose }: StatusesProps) {
           type="button"
           className="chip"
           aria-pressed={chosen.has(name)}
-          data-look={turnLook(name)}
+          data-look={turnTone(name)}
           onClick={() => choose(chosen.has(name) && chosen.size === 1 ? undefined : name)}
         >
           {turnStatusWord(name, own)} {isCounted && count}

@@ -4,7 +4,7 @@ import { Waterfall } from "../charts/waterfall.tsx";
 import { Section } from "../chat/card/section.tsx";
 import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
-import { useAsked } from "../ui/asked.ts";
+import { useRequest } from "../ui/use-request.ts";
 import { turnAddressOf } from "./model/turn-filter.ts";
 import { useHistoryWords } from "./words.ts";
 
@@ -23,7 +23,7 @@ export function TurnTime({ turnId, toolId, status }: TurnTimeProps) {
   const client = useClient();
   // biome-ignore lint/correctness/useExhaustiveDependencies: with another status there is more to be known
   const ask = useCallback((signal: AbortSignal) => timesOf(client, turnId, signal), [client, turnId, status]);
-  const { value } = useAsked(ask);
+  const { value } = useRequest(ask);
   if (value === undefined) return null;
   const { waterfall, names } = value;
   return (

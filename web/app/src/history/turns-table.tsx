@@ -7,7 +7,7 @@ import { language } from "../preferences.ts";
 import { Link } from "../shell/link.tsx";
 import { go } from "../shell/router.ts";
 import { isEverything } from "./model/filter.ts";
-import { itemsOf, type TurnsState, turnLook } from "./model/turns.ts";
+import { itemsOf, type TurnsState, turnTone } from "./model/turns.ts";
 import { FULL, tokensText } from "./texts.ts";
 import { turnStatusWord, useHistoryWords } from "./words.ts";
 
@@ -195,7 +195,7 @@ function Row({ turn, isAsking, isOpen, isPicked, pick, href }: RowProps) {
         </small>
       </td>
       <td>
-        <span className="pill" data-look={turnLook(status)}>
+        <span className="pill" data-look={turnTone(status)}>
           {turnStatusWord(status, own)}
         </span>
       </td>

@@ -9,7 +9,7 @@ import { IconButton } from "../ui/icon-button.tsx";
 import { later } from "../ui/later.tsx";
 import { useFocusAfter } from "./focus.ts";
 import { ROWS } from "./model/rows.ts";
-import { type TurnFilter, turnAddressOf, turnPlaceOf } from "./model/turn-filter.ts";
+import { type TurnFilter, turnAddressOf, turnsLocationOf } from "./model/turn-filter.ts";
 import { Turns, type TurnsState } from "./model/turns.ts";
 import { Tabs } from "./tabs.tsx";
 import { TurnFilters } from "./turn-filters.tsx";
@@ -24,12 +24,15 @@ export function TurnsView() {
   const words = useWords();
   const own = useHistoryWords();
   const client = useClient();
-  const said = useSyncExternalStore(onPath, search);
-  const place = useMemo(() => turnPlaceOf(said), [said]);
+  const query = useSyncExternalStore(onPath, search);
+  const current = useMemo(() => turnsLocationOf(query), [query]);
   const turns = useMemo(() => new Turns(client), [client]);
   const state = useSyncExternalStore(turns.subscribe, turns.get);
-  const asked = turnAddressOf({ filter: place.filter });
-  useEffect(() => void turns.show(turnPlaceOf(new URL(asked, location.href).search).filter), [turns, asked]);
+  const listAddress = turnAddressOf({ filter: current.filter });
+  useEffect(
+    () => void turns.show(turnsLocationOf(new URL(listAddress, location.href).search).filter),
+    [turns, listAddress],
+  );
   useEffect(() => {
     const seen = (): void => {
       if (document.visibilityState === "visible") void turns.refresh();
@@ -43,17 +46,17 @@ export function TurnsView() {
     // A third choice replaces the oldest one.
     setPicked(picked.includes(turn) ? picked.filter((one) => one !== turn) : [...picked, turn].slice(-2));
   const filterBy = (filter: TurnFilter, how: "push" | "replace" = "push"): void =>
-    go(turnAddressOf({ ...place, filter }), how);
-  const open = place.turn;
-  const close = asked;
+    go(turnAddressOf({ ...current, filter }), how);
+  const open = current.turn;
+  const close = listAddress;
   const view = useRef<HTMLDivElement>(null);
   useFocusAfter(open, view);
   const onKeyDown = (event: KeyboardEvent): void => {
     const isTyping = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
     if (event.key === "Escape" && open !== undefined && !isTyping && !event.defaultPrevented) go(close);
   };
-  if (place.compare !== undefined) {
-    return <Compare turns={place.compare} close={close} />;
+  if (current.compare !== undefined) {
+    return <Compare turns={current.compare} close={close} />;
   }
   const [first, second] = picked;
   return (
@@ -81,7 +84,7 @@ export function TurnsView() {
             {failed(state.failure, words)}
           </p>
         )}
-        <TurnFilters state={state} filter={place.filter} filterBy={filterBy} />
+        <TurnFilters state={state} filter={current.filter} filterBy={filterBy} />
         {first !== undefined && (
           <p className="picked-bar" role="status">
             <GitCompareArrows aria-hidden size={15} />
@@ -89,7 +92,7 @@ export function TurnsView() {
               own.pickAnother
             ) : (
               <Link
-                href={turnAddressOf({ filter: place.filter, compare: [first, second] })}
+                href={turnAddressOf({ filter: current.filter, compare: [first, second] })}
                 className="button primary"
               >
                 {own.compareTwo}
@@ -105,13 +108,13 @@ export function TurnsView() {
           open={open}
           picked={picked}
           pick={pick}
-          addressOf={(turn) => turnAddressOf({ ...place, turn })}
+          addressOf={(turn) => turnAddressOf({ ...current, turn })}
           more={() => void turns.more()}
           clear={() => filterBy({})}
         />
       </section>
       {open !== undefined && (
-        <TurnDetail key={open} turnId={open} filter={place.filter} filterBy={filterBy} close={close} />
+        <TurnDetail key={open} turnId={open} filter={current.filter} filterBy={filterBy} close={close} />
       )}
     </div>
   );

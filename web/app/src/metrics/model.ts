@@ -30,8 +30,8 @@ export const RANGES: readonly Range[] = [
 
 /** The range in the query of an address; `undefined`: none or unknown. */
 export function rangeOf(search: string): Range | undefined {
-  const said = new URLSearchParams(search).get("range");
-  return RANGES.find(({ span }) => span === said);
+  const chosen = new URLSearchParams(search).get("range");
+  return RANGES.find(({ span }) => span === chosen);
 }
 
 /**

@@ -9,8 +9,8 @@ import { frames, language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
 import { onPath, search } from "../shell/router.ts";
-import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
+import { useRequest } from "../ui/use-request.ts";
 import {
   addressOfRange,
   ask,
@@ -38,16 +38,16 @@ export default function MetricsView() {
   const client = useClient();
   const chosen = rangeOf(useSyncExternalStore(onPath, search));
   const isChosen = chosen !== undefined;
-  const found = useAsked(
+  const found = useRequest(
     useMemo(
       () => (isChosen ? undefined : (signal) => rangeWithData(client, Date.now(), signal)),
       [client, isChosen],
     ),
   );
   const range = chosen ?? found.value;
-  const asked = useMetrics(range);
-  const { value, again } = asked;
-  const error = asked.error ?? (isChosen ? undefined : found.error);
+  const request = useMetrics(range);
+  const { value, again } = request;
+  const error = request.error ?? (isChosen ? undefined : found.error);
   return (
     <>
       <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1.5 min-[720px]:px-6">
@@ -84,7 +84,7 @@ const AGAIN_MS = 15_000;
 /** Metrics of a range, refreshed in the background. Old values of the same range stay until the response. */
 function useMetrics(range: Range | undefined) {
   const client = useClient();
-  const asked = useAsked(
+  const request = useRequest(
     useMemo(() => {
       if (range === undefined) return undefined;
       return async (signal: AbortSignal) => {
@@ -96,19 +96,19 @@ function useMetrics(range: Range | undefined) {
       };
     }, [client, range]),
   );
-  const { value, again } = asked;
+  const { value, again } = request;
   useEffect(() => {
-    const look = (): void => {
+    const refresh = (): void => {
       if (document.visibilityState === "visible") again();
     };
-    const timer = setInterval(look, AGAIN_MS);
-    document.addEventListener("visibilitychange", look);
+    const timer = setInterval(refresh, AGAIN_MS);
+    document.addEventListener("visibilitychange", refresh);
     return () => {
       clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
+      document.removeEventListener("visibilitychange", refresh);
     };
   }, [again]);
-  return { ...asked, value: value?.metrics.bucket_ms === range?.partMs ? value : undefined };
+  return { ...request, value: value?.metrics.bucket_ms === range?.partMs ? value : undefined };
 }
 
 interface KnownProps {
@@ -142,7 +142,7 @@ function Known({ metrics, thresholds, range }: KnownProps) {
           name={own.firstToken}
           href={all}
           metrics={metrics}
-          said={duration}
+          format={duration}
           figures={[
             [own.p50, first.p50],
             [own.p95, first.p95],
@@ -156,7 +156,7 @@ function Known({ metrics, thresholds, range }: KnownProps) {
           name={own.speed}
           href={all}
           metrics={metrics}
-          said={rounded}
+          format={rounded}
           figures={[[own.p50, turns.tokens_per_second.p50]]}
           series={[series(({ turns }) => turns.tokens_per_second.p50)]}
         />
@@ -164,7 +164,7 @@ function Known({ metrics, thresholds, range }: KnownProps) {
           name={own.took}
           href={callsOf(range, { slow: "1" })}
           metrics={metrics}
-          said={duration}
+          format={duration}
           figures={[
             [own.p50, took.p50],
             [own.p95, took.p95],
@@ -180,7 +180,7 @@ function Known({ metrics, thresholds, range }: KnownProps) {
           name={own.errorRate}
           href={failedOf(range)}
           metrics={metrics}
-          said={percent}
+          format={percent}
           figures={[[own.failedOf(calls.failed, calls.finished), calls.error_rate]]}
           series={[series(({ calls }) => calls.error_rate)]}
         />
@@ -188,7 +188,7 @@ function Known({ metrics, thresholds, range }: KnownProps) {
           name={own.calls}
           href={all}
           metrics={metrics}
-          said={String}
+          format={String}
           figures={[
             [own.calls, calls.total],
             [own.turns, turns.total],
@@ -199,7 +199,7 @@ function Known({ metrics, thresholds, range }: KnownProps) {
           name={own.tokens}
           href={turnsOf(range)}
           metrics={metrics}
-          said={short}
+          format={short}
           figures={[
             [own.tokensIn, turns.input_tokens],
             [own.tokensOut, turns.output_tokens],
@@ -211,7 +211,7 @@ function Known({ metrics, thresholds, range }: KnownProps) {
         {detection && (
           <Tile
             name={own.detectionRate}
-            said={percent}
+            format={percent}
             figures={[[own.ofCalls(detection.samples), detection.value]]}
             thresholds={[detection]}
           />
@@ -219,7 +219,7 @@ function Known({ metrics, thresholds, range }: KnownProps) {
         {rollbacks && (
           <Tile
             name={own.rollbacks}
-            said={rounded}
+            format={rounded}
             figures={[[own.perMinute, rollbacks.value]]}
             thresholds={[rollbacks]}
           />
@@ -227,7 +227,7 @@ function Known({ metrics, thresholds, range }: KnownProps) {
         {liked && liked.value != null && (
           <Tile
             name={own.positiveRate}
-            said={percent}
+            format={percent}
             figures={[[own.ofRatings(liked.samples), liked.value]]}
             thresholds={[liked]}
           />
@@ -235,12 +235,12 @@ function Known({ metrics, thresholds, range }: KnownProps) {
         <Tile
           name={own.waiting}
           href={addressOf({ filter: { status: "awaiting_approval" } })}
-          said={String}
+          format={String}
           figures={[[own.now, metrics.approvals_waiting]]}
         />
         <Tile
           name={own.lateFrames}
-          said={String}
+          format={String}
           figures={[[own.framesIn(duration(watchedMs)), late]]}
           thresholds={[limitOf("streaming_ui_jank_frames")]}
         />
@@ -269,7 +269,7 @@ interface TileProps {
   name: string;
   /** Link to the calls of the figure. */
   href?: string;
-  said(value: number): string;
+  format(value: number): string;
   /** Figures with their labels. */
   figures: readonly (readonly [string, number | null | undefined])[];
   metrics?: MetricsInfo;
@@ -280,7 +280,7 @@ interface TileProps {
   thresholds?: readonly (ThresholdInfo | undefined)[];
 }
 
-function Tile({ name, href, said, figures, metrics, series, limits, thresholds = [] }: TileProps) {
+function Tile({ name, href, format, figures, metrics, series, limits, thresholds = [] }: TileProps) {
   const own = useMetricsWords();
   const id = useId();
   return (
@@ -290,7 +290,7 @@ function Tile({ name, href, said, figures, metrics, series, limits, thresholds =
         {figures.map(([what, value], number) => (
           <div key={what} data-line={series && figures.length > 1 ? number : undefined}>
             <dt>{what}</dt>
-            <dd>{value == null ? "–" : said(value)}</dd>
+            <dd>{value == null ? "–" : format(value)}</dd>
           </div>
         ))}
       </dl>
@@ -300,7 +300,7 @@ function Tile({ name, href, said, figures, metrics, series, limits, thresholds =
           label={own.chartOf(name)}
           series={series}
           limits={limits}
-          said={said}
+          format={format}
           from={moment(metrics.from, metrics)}
           until={own.now}
         />
@@ -353,8 +353,8 @@ function Named({ title, head, rows, leads }: NamedProps) {
               row.failed,
               short(row.input_tokens),
               short(row.output_tokens),
-              said(row.first_token_ms.p50),
-              said(row.tokens_per_second.p50, rounded),
+              format(row.first_token_ms.p50),
+              format(row.tokens_per_second.p50, rounded),
             ]}
           />
         </tr>
@@ -468,9 +468,9 @@ function Parts({ metrics }: { metrics: MetricsInfo }) {
             <Figures
               values={[
                 turns.total,
-                said(turns.first_token_ms.p50),
-                said(turns.first_token_ms.p95),
-                said(turns.tokens_per_second.p50, rounded),
+                format(turns.first_token_ms.p50),
+                format(turns.first_token_ms.p95),
+                format(turns.tokens_per_second.p50, rounded),
                 calls.total,
                 percent(calls.error_rate),
                 ...spread(calls),
@@ -508,12 +508,12 @@ function Figures({ values }: { values: readonly (string | number)[] }) {
   return values.map((value, at) => <td key={at}>{value}</td>);
 }
 
-function said(value: number | null | undefined, how = duration): string {
+function format(value: number | null | undefined, how = duration): string {
   return value == null ? "–" : how(value);
 }
 
 function spread({ duration_ms: { p50, p95 } }: Pick<ToolMetrics, "duration_ms">): string[] {
-  return [said(p50), said(p95)];
+  return [format(p50), format(p95)];
 }
 
 /** Time of day; with the date for ranges longer than a day. */

@@ -1,13 +1,13 @@
 // Notifies of ended turns and open approvals while the page is hidden. Framework-free.
 
 import type { CallBlock, Message, Throughline, TurnListener } from "@throughline/client";
-import { askedTool } from "../chat/card/look.ts";
+import { approvalToolName } from "../chat/card/look.ts";
 import type { Words } from "../i18n/words.ts";
 import type { Notice, Notifier } from "./show.ts";
 import { linesOf } from "./text.ts";
 
 /** Interval at which turns of other conversations are checked. */
-const LOOK_MS = 10_000;
+const POLL_MS = 10_000;
 /** Length of the beginning of an answer in a notification. */
 const ANSWER_CHARS_MAX = 500;
 
@@ -48,24 +48,24 @@ export class Notices {
   /** Listener for a running turn. */
   of(turn: Followed): TurnListener {
     this.#left.delete(turn.turnId);
-    const asked = new Set<string>();
+    const known = new Set<string>();
     return {
       onToolCall: (call) => {
         const id = call.approval?.approval_id;
         if (call.status === "awaiting_approval" && id !== undefined) {
-          if (asked.has(id)) return;
-          asked.add(id);
+          if (known.has(id)) return;
+          known.add(id);
           this.#ask(turn, call);
-        } else if (asked.size > 0 && call.status !== "awaiting_approval" && id !== undefined) {
+        } else if (known.size > 0 && call.status !== "awaiting_approval" && id !== undefined) {
           void this.#close(tagOf(turn.turnId, id));
         }
       },
     };
   }
 
-  ended({ turnId, conversationId, title }: Followed, message: Message): void {
+  end({ turnId, conversationId, title }: Followed, message: Message): void {
     const words = this.#options.words();
-    const told = {
+    const names = {
       completed: words.noticeDone,
       error: words.noticeFailed,
       length: words.noticeEnded,
@@ -73,9 +73,9 @@ export class Notices {
       interrupted: words.noticeEnded,
     } as Readonly<Record<string, string>>;
     // Stopping is done by the user, who knows.
-    const name = told[message.status ?? ""];
+    const name = names[message.status ?? ""];
     if (name === undefined) return;
-    this.#tell({
+    this.#notify({
       tag: tagOf(turnId),
       title: name,
       body: linesOf(title, textOf(message)),
@@ -84,9 +84,9 @@ export class Notices {
   }
 
   /** The conversation of a running turn was left. */
-  left(turn: Followed): void {
+  leave(turn: Followed): void {
     this.#left.set(turn.turnId, turn);
-    this.#timer ??= setTimeout(this.#look, LOOK_MS);
+    this.#timer ??= setTimeout(this.#poll, POLL_MS);
   }
 
   /** The page became visible. */
@@ -106,17 +106,17 @@ export class Notices {
       approvalId: approval.approval_id,
       ...(argumentsHash === undefined ? {} : { argumentsHash }),
     };
-    this.#tell({
+    this.#notify({
       tag: tagOf(turnId, approval.approval_id),
       title: words.noticeAsks,
-      body: linesOf(title, askedTool(call, words), call.input_summary),
+      body: linesOf(title, approvalToolName(call, words), call.input_summary),
       url: `${urlOf(conversationId)}#question`,
       // An elicitation cannot be answered by a button.
       ...(approval.kind === "elicitation" ? {} : { denial: { denial, label: words.deny } }),
     });
   }
 
-  #tell(notice: Notice): void {
+  #notify(notice: Notice): void {
     if (!this.#options.isHidden()) return;
     this.#unseen += 1;
     this.#options.onUnseen(this.#unseen);
@@ -131,14 +131,14 @@ export class Notices {
     await this.#options.notifier.close(tag).catch(() => undefined);
   }
 
-  readonly #look = (): void => {
+  readonly #poll = (): void => {
     this.#timer = undefined;
     // No requests with an expired key.
     if (!this.#options.isSignedIn()) return this.#left.clear();
     void this.#lookAtLeft()
       .catch(() => undefined)
       .then(() => {
-        if (this.#left.size > 0) this.#timer ??= setTimeout(this.#look, LOOK_MS);
+        if (this.#left.size > 0) this.#timer ??= setTimeout(this.#poll, POLL_MS);
       });
   };
 
@@ -150,7 +150,7 @@ export class Notices {
       if (!running.has(turn_id)) {
         this.#left.delete(turn_id);
         const { message } = await this.#client.call("GET /v1/turns/{turn_id}", { path: { turn_id } });
-        this.ended(turn, message);
+        this.end(turn, message);
         continue;
       }
       const words = this.#options.words();
@@ -160,7 +160,7 @@ export class Notices {
         const tag = tagOf(turn_id, tool_id);
         if (this.#known.has(tag)) continue;
         this.#known.add(tag);
-        this.#tell({
+        this.#notify({
           tag,
           title: words.noticeAsks,
           body: linesOf(title, words.toolFrom(tool_name, source)),

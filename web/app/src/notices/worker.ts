@@ -11,10 +11,10 @@ export function registerWorker(): void {
 }
 
 /** Handles clicks on notifications. Returns a function that ends that. */
-export function hearWorker(client: Throughline, open: (url: string) => void): () => void {
+export function handleWorkerMessages(client: Throughline, open: (url: string) => void): () => void {
   const worker = navigator.serviceWorker;
   if (worker === undefined) return () => undefined;
-  const heard = ({ data, ports }: MessageEvent): void => {
+  const onMessage = ({ data, ports }: MessageEvent): void => {
     if (typeof data !== "object" || data === null) return;
     // Only a path of this page, never another host.
     if (data.kind === "open" && typeof data.url === "string" && /^\/(?!\/)/.test(data.url)) open(data.url);
@@ -26,7 +26,7 @@ export function hearWorker(client: Throughline, open: (url: string) => void): ()
       () => answer("failed"),
     );
   };
-  worker.addEventListener("message", heard);
+  worker.addEventListener("message", onMessage);
   worker.startMessages();
-  return () => worker.removeEventListener("message", heard);
+  return () => worker.removeEventListener("message", onMessage);
 }

@@ -3,13 +3,17 @@ import { useState } from "react";
 import { grouped } from "../i18n/en.ts";
 import { useWords } from "../i18n/use.ts";
 import { useSession } from "../session/context.tsx";
-import type { Answered } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
+import type { RequestState } from "../ui/use-request.ts";
 import { useSettingsWords } from "./words.ts";
 
 /** The signed-in user, and the button to sign out. */
-export function Account({ me: { value: me, error, again } }: { me: Answered<MeInfo> & { again(): void } }) {
+export function Account({
+  me: { value: me, error, again },
+}: {
+  me: RequestState<MeInfo> & { again(): void };
+}) {
   const words = useWords();
   const own = useSettingsWords();
   const session = useSession();

@@ -12,7 +12,7 @@ export function ExportAll() {
   const own = useSettingsWords();
   const client = useClient();
   const [done, setDone] = useState<number>();
-  const [said, setSaid] = useState("");
+  const [status, setStatus] = useState("");
   const [failure, setFailure] = useState<unknown>();
   const asking = useRef<AbortController>(undefined);
   useEffect(() => () => asking.current?.abort(), []);
@@ -21,12 +21,12 @@ export function ExportAll() {
     asking.current = leave;
     const { signal } = leave;
     setFailure(undefined);
-    setSaid("");
+    setStatus("");
     setDone(0);
     try {
       const { file, count, isCut } = await exportAll(client, setDone, signal);
       download(file, `throughline-${new Date().toISOString().slice(0, 10)}.zip`);
-      setSaid(
+      setStatus(
         [own.exported(count), isCut && own.exportCut(EXPORTED_CONVERSATIONS_MAX)].filter(Boolean).join(" "),
       );
     } catch (error) {
@@ -52,7 +52,7 @@ export function ExportAll() {
             </button>
           )}
           <p role="status" className="text-[13px] text-muted tabular-nums">
-            {done === undefined ? said : own.exporting(done)}
+            {done === undefined ? status : own.exporting(done)}
           </p>
         </div>
       </div>

@@ -38,8 +38,8 @@ export function useRows<T>(page: Page<T>) {
     return () => asking.abort();
   }, [load, asking]);
   const again = useCallback(() => setAsking(new AbortController()), []);
-  const without = (isGone: (row: T) => boolean): void =>
-    setRows((before) => before && { ...before, items: before.items.filter((row) => !isGone(row)) });
+  const without = (isRemoved: (row: T) => boolean): void =>
+    setRows((before) => before && { ...before, items: before.items.filter((row) => !isRemoved(row)) });
   /** Replaces the matching row, or inserts the row at the top. */
   const put = (row: T, isSame: (row: T) => boolean): void =>
     setRows(

@@ -2,9 +2,9 @@ import { useCallback } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 import { Choices } from "../shell/settings.tsx";
-import { useAsked } from "../ui/asked.ts";
 import { later } from "../ui/later.tsx";
 import { Panel } from "../ui/panel.tsx";
+import { useRequest } from "../ui/use-request.ts";
 import { Account } from "./account.tsx";
 import { ExportAll } from "./export-all.tsx";
 import { Keys } from "./keys.tsx";
@@ -20,7 +20,9 @@ export default function SettingsView() {
   const words = useWords();
   const own = useSettingsWords();
   const client = useClient();
-  const me = useAsked(useCallback((signal: AbortSignal) => client.call("GET /v1/me", { signal }), [client]));
+  const me = useRequest(
+    useCallback((signal: AbortSignal) => client.call("GET /v1/me", { signal }), [client]),
+  );
   return (
     <>
       <header className="flex min-h-13 flex-none items-center border-b border-line px-4 min-[720px]:px-6">
@@ -57,7 +59,7 @@ function About() {
     const { info }: { info?: { version?: string; license?: { name?: string } } } = await response.json();
     return info;
   }, []);
-  const { value } = useAsked(ask);
+  const { value } = useRequest(ask);
   return (
     <Panel title={own.about}>
       <dl className="settings-facts">

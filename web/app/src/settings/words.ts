@@ -56,7 +56,7 @@ const en = {
   theseArguments: "Only with these arguments",
   someArguments: "If the arguments pass",
   given: (time: string) => `Answered ${time}`,
-  askedFirst: "Asked",
+  approvalText: "Asked",
   appearance: "Appearance and language",
   notices: "Notifications",
   noticesHow:
@@ -129,7 +129,7 @@ const zh: SettingsWords = {
   theseArguments: "仅限这些参数",
   someArguments: "参数符合条件时",
   given: (time) => `答复于 ${time}`,
-  askedFirst: "问题",
+  approvalText: "问题",
   appearance: "外观与语言",
   notices: "通知",
   noticesHow:

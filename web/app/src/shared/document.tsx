@@ -148,9 +148,9 @@ async function standalone(element: Element): Promise<Element> {
   for (const dead of copy.querySelectorAll(DEAD)) dead.remove();
   for (const button of copy.querySelectorAll("button")) {
     // A button that folds a value has the value's name; one with an icon only has no text to keep.
-    const said = document.createElement("span");
-    said.append(...button.childNodes);
-    if (said.textContent?.trim()) button.replaceWith(said);
+    const label = document.createElement("span");
+    label.append(...button.childNodes);
+    if (label.textContent?.trim()) button.replaceWith(label);
     else button.remove();
   }
   for (const attribute of ["src", "href"]) {

@@ -5,13 +5,13 @@ import { Avatar } from "../avatar/model.ts";
 import { TextBlock } from "../chat/blocks/text.tsx";
 import { Arguments, CallError } from "../chat/card/body.tsx";
 import { ToolIcon } from "../chat/card/icon.tsx";
-import { callLook, nameOf, statusWord } from "../chat/card/look.ts";
+import { callTone, nameOf, statusWord } from "../chat/card/look.ts";
 import { Output } from "../chat/card/output.tsx";
 import { Summary } from "../chat/card/summary.tsx";
 import { duration } from "../chat/clock.ts";
 import { ChatProvider, EntryProvider } from "../chat/context.tsx";
-import { Attention } from "../chat/model/attention.ts";
 import { ConversationStore } from "../chat/model/conversation.ts";
+import { OpenApprovals } from "../chat/model/open-approvals.ts";
 import { UserParts } from "../chat/thread/user.tsx";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
@@ -22,8 +22,8 @@ import { useSharedWords } from "./words.ts";
 export function ReadOnlyThread({ children }: { children: ReactNode }) {
   const client = useClient();
   const chat = useMemo(() => {
-    const [conversation, attention] = [new ConversationStore(client), new Attention()];
-    return { conversation, attention, avatar: new Avatar(client), hold: () => undefined };
+    const [conversation, openApprovals] = [new ConversationStore(client), new OpenApprovals()];
+    return { conversation, openApprovals, avatar: new Avatar(client), hold: () => undefined };
   }, [client]);
   return <ChatProvider value={chat}>{children}</ChatProvider>;
 }
@@ -38,7 +38,7 @@ interface TurnProps {
 export function ReadOnlyTurn({ message, children }: TurnProps) {
   const words = useWords();
   const entry = useMemo(
-    () => ({ key: message.turn_id, turnId: undefined, store: new TurnStore(message), said: undefined }),
+    () => ({ key: message.turn_id, turnId: undefined, store: new TurnStore(message), draft: undefined }),
     [message],
   );
   const isEmpty = message.blocks.length === 0;
@@ -115,17 +115,17 @@ function Content({ block }: { block: Readonly<Block> }) {
 /** A call with its arguments and its outcome, read only. */
 function ReadOnlyCard({ call }: { call: Readonly<CallBlock> }) {
   const words = useWords();
-  const look = callLook(call);
+  const tone = callTone(call);
   const hasOutput = Boolean(call.output) || call.output_value !== undefined || call.status === "success";
   return (
     <>
-      <span className="knot" data-look={look} aria-hidden />
-      <details className="card" data-look={look} data-status={call.status}>
+      <span className="knot" data-look={tone} aria-hidden />
+      <details className="card" data-look={tone} data-status={call.status}>
         <summary className="card-head">
           <ToolIcon name={nameOf(call)} source={call.source} />
           <span className="name">{nameOf(call)}</span>
           <Summary call={call} />
-          <span className="pill" data-look={look}>
+          <span className="pill" data-look={tone}>
             {statusWord(call, words)}
           </span>
           {call.duration_ms !== undefined && <span className="time">{duration(call.duration_ms)}</span>}

@@ -16,7 +16,11 @@ export default function SharedView() {
   return (
     <main className="h-dvh overflow-auto bg-bg px-4 min-[720px]:px-6">
       <div className="mx-auto max-w-190 py-6.5">
-        {link === undefined ? <Gone own={own} why={own.goneHow} title={own.gone} /> : <Shown link={link} />}
+        {link === undefined ? (
+          <Unavailable own={own} why={own.unavailableHint} title={own.unavailable} />
+        ) : (
+          <Shown link={link} />
+        )}
       </div>
     </main>
   );
@@ -103,11 +107,11 @@ function Shown({ link }: { link: SharedLink }) {
 
 function Failed({ own, failure }: { own: SharedWords; failure: unknown }) {
   const status = failure instanceof ApiError ? failure.status : undefined;
-  if (status === 410) return <Gone own={own} title={own.gone} why={own.goneHow} />;
-  return <Gone own={own} title={own.shared} why={status === 429 ? own.busy : own.failed} />;
+  if (status === 410) return <Unavailable own={own} title={own.unavailable} why={own.unavailableHint} />;
+  return <Unavailable own={own} title={own.shared} why={status === 429 ? own.busy : own.failed} />;
 }
 
-function Gone({ title, why }: { own: SharedWords; title: string; why: string }) {
+function Unavailable({ title, why }: { own: SharedWords; title: string; why: string }) {
   return (
     <div role="alert" className="py-10 text-center">
       <h1 className="text-[17px] font-semibold">{title}</h1>

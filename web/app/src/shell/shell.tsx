@@ -1,10 +1,10 @@
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { onOpenModels } from "../connect/open.ts";
 import { useWords } from "../i18n/use.ts";
-import { hearWorker, registerWorker } from "../notices/worker.ts";
+import { handleWorkerMessages, registerWorker } from "../notices/worker.ts";
 import { useClient } from "../session/context.tsx";
 import { later } from "../ui/later.tsx";
-import { Boundary } from "./boundary.tsx";
+import { ErrorBoundary } from "./error-boundary.tsx";
 import { Link } from "./link.tsx";
 import { Rail } from "./rail.tsx";
 import { go, onPath, path } from "./router.ts";
@@ -22,7 +22,7 @@ export function Shell() {
   const client = useClient();
   useEffect(() => {
     registerWorker();
-    return hearWorker(client, go);
+    return handleWorkerMessages(client, go);
   }, [client]);
   const route = ROUTES.find((route) => route.shows(here));
   return (
@@ -40,13 +40,13 @@ export function Shell() {
       </a>
       <Rail here={here} />
       <main ref={main} id="main" tabIndex={-1} className="flex min-h-0 min-w-0 flex-1 flex-col outline-none">
-        <Boundary key={route?.path}>
+        <ErrorBoundary key={route?.path}>
           {route ? (
             <route.view meanwhile={<p className="m-auto text-muted">{words.loading}</p>} />
           ) : (
             <NotFound />
           )}
-        </Boundary>
+        </ErrorBoundary>
       </main>
       {isOpen && <Models close={() => setOpen(false)} />}
     </div>

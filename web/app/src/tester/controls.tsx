@@ -9,18 +9,18 @@ interface ControlsProps {
   setPerSecond(perSecond: number): void;
   isOver: boolean;
   /** Text about how much has arrived. */
-  said: string;
+  text: string;
   /** Further controls. */
   children?: ReactNode;
 }
 
 /** Controls for the playback of a stream. */
-export function Controls({ playing, perSecond, setPerSecond, isOver, said, children }: ControlsProps) {
+export function Controls({ playing, perSecond, setPerSecond, isOver, text, children }: ControlsProps) {
   const words = useTesterWords();
   return (
     <div className="flex flex-wrap items-center gap-x-4 gap-y-2 text-[12.5px] text-muted">
       <div className="flex gap-2">
-        <button type="button" className="button" onClick={playing.isRunning ? playing.pause : playing.goOn}>
+        <button type="button" className="button" onClick={playing.isRunning ? playing.pause : playing.resume}>
           {playing.isRunning ? <Pause aria-hidden size={13} /> : <Play aria-hidden size={13} />}
           {playing.isRunning ? words.pause : words.resume}
         </button>
@@ -32,25 +32,25 @@ export function Controls({ playing, perSecond, setPerSecond, isOver, said, child
       {children}
       <Slider
         label={words.speed}
-        said={words.perSecond(perSecond)}
+        text={words.perSecond(perSecond)}
         value={perSecond}
         max={100}
         change={setPerSecond}
       />
-      <span className="tabular-nums">{said}</span>
+      <span className="tabular-nums">{text}</span>
     </div>
   );
 }
 
 interface SliderProps {
   label: string;
-  said: string;
+  text: string;
   value: number;
   max: number;
   change(value: number): void;
 }
 
-export function Slider({ label, said, value, max, change }: SliderProps) {
+export function Slider({ label, text, value, max, change }: SliderProps) {
   return (
     <label className="flex items-center gap-2">
       {label}
@@ -60,11 +60,11 @@ export function Slider({ label, said, value, max, change }: SliderProps) {
         max={max}
         value={value}
         aria-label={label}
-        aria-valuetext={said}
+        aria-valuetext={text}
         onChange={(event) => change(event.currentTarget.valueAsNumber)}
         className="w-24 accent-accent"
       />
-      <span className="min-w-24 tabular-nums">{said}</span>
+      <span className="min-w-24 tabular-nums">{text}</span>
     </label>
   );
 }

@@ -1,21 +1,21 @@
 import { Plus, X } from "lucide-react";
 import { type ReactNode, useId } from "react";
 import { IconButton } from "../ui/icon-button.tsx";
-import { type Draft, draftOf, type Flaws, type ObjectDraft } from "./model/draft.ts";
+import { type Draft, draftOf, type FieldErrors, type ObjectDraft } from "./model/draft.ts";
 import type { Field, ObjectField } from "./model/fields.ts";
 import { useTesterWords } from "./words.ts";
 
 interface FieldsProps {
   form: ObjectField;
   draft: ObjectDraft;
-  flaws: Flaws;
+  errors: FieldErrors;
   change(draft: ObjectDraft): void;
   /** JSON pointer of this object, `/place`. */
   at?: string;
 }
 
 /** The fields of an object. */
-export function Fields({ form, draft, flaws, change, at = "" }: FieldsProps) {
+export function Fields({ form, draft, errors, change, at = "" }: FieldsProps) {
   const words = useTesterWords();
   const rest = Object.keys(draft.rest);
   return (
@@ -29,7 +29,7 @@ export function Fields({ form, draft, flaws, change, at = "" }: FieldsProps) {
           name={name}
           field={field}
           draft={draft.fields[name] ?? draftOf(field, undefined)}
-          flaws={flaws}
+          errors={errors}
           at={`${at}/${name}`}
           change={(one) => change({ ...draft, fields: { ...draft.fields, [name]: one } })}
         />
@@ -43,7 +43,7 @@ interface FieldProps<F extends Field = Field> {
   name: string;
   field: F;
   draft: Draft;
-  flaws: Flaws;
+  errors: FieldErrors;
   at: string;
   change(draft: Draft): void;
   /** Button that removes an item from its list. */
@@ -61,11 +61,11 @@ function FieldView(props: FieldProps) {
 
 /** One value with its name, its description and its error. */
 function OneView(props: FieldProps) {
-  const { name, field, flaws, at, side } = props;
+  const { name, field, errors, at, side } = props;
   const words = useTesterWords();
   const id = useId();
-  const flaw = flaws.get(at);
-  const describedBy = [field.description && `${id}-about`, flaw && `${id}-flaw`].filter(Boolean).join(" ");
+  const error = errors.get(at);
+  const describedBy = [field.description && `${id}-about`, error && `${id}-flaw`].filter(Boolean).join(" ");
   return (
     <div>
       <div className="flex min-h-6 items-center gap-2 text-[13px]">
@@ -80,7 +80,7 @@ function OneView(props: FieldProps) {
         id={id}
         about={{
           ...(describedBy === "" ? {} : { "aria-describedby": describedBy }),
-          "aria-invalid": flaw !== undefined,
+          "aria-invalid": error !== undefined,
           "aria-required": field.isRequired,
         }}
       />
@@ -89,9 +89,9 @@ function OneView(props: FieldProps) {
           {field.description}
         </p>
       )}
-      {flaw && (
+      {error && (
         <p id={`${id}-flaw`} className="text-[12.5px] text-error">
-          {words.flaw[flaw]}
+          {words.fieldError[error]}
         </p>
       )}
     </div>
@@ -148,7 +148,7 @@ function Control({ field, draft, change, id, about }: ControlProps) {
         <option value="">{words.notSet}</option>
         {choices.map((choice) => (
           <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
-            {field.kind === "boolean" ? (choice === true ? words.yes : words.no) : said(choice)}
+            {field.kind === "boolean" ? (choice === true ? words.yes : words.no) : choiceText(choice)}
           </option>
         ))}
       </select>
@@ -168,7 +168,7 @@ function Control({ field, draft, change, id, about }: ControlProps) {
   );
 }
 
-function said(choice: unknown): string {
+function choiceText(choice: unknown): string {
   return typeof choice === "string" && choice !== "" ? choice : JSON.stringify(choice);
 }
 
@@ -176,13 +176,13 @@ function said(choice: unknown): string {
 function Nested({
   name,
   field,
-  flaws,
+  errors,
   at,
   side,
   children,
 }: Omit<FieldProps, "draft" | "change"> & { children: ReactNode }) {
   const words = useTesterWords();
-  const flaw = flaws.get(at);
+  const error = errors.get(at);
   return (
     <fieldset className="min-w-0 border-l-2 border-line pl-3">
       <legend className="float-left flex min-h-6 w-full items-center gap-2 text-[13px]">
@@ -193,7 +193,7 @@ function Nested({
       <div className="clear-both grid gap-3">
         {field.description && <p className="text-[12px] text-muted">{field.description}</p>}
         {children}
-        {flaw && <p className="text-[12.5px] text-error">{words.flaw[flaw]}</p>}
+        {error && <p className="text-[12.5px] text-error">{words.fieldError[error]}</p>}
       </div>
     </fieldset>
   );
@@ -202,7 +202,7 @@ function Nested({
 function ListView(
   props: FieldProps<Extract<Field, { kind: "list" }>> & { draft: Extract<Draft, { kind: "list" }> },
 ) {
-  const { field, draft, flaws, at, change } = props;
+  const { field, draft, errors, at, change } = props;
   const words = useTesterWords();
   const put = (items: readonly Draft[]): void =>
     change({ kind: "list", isGiven: field.isRequired || items.length > 0, items });
@@ -215,7 +215,7 @@ function ListView(
           name={words.item(index + 1)}
           field={field.item}
           draft={item}
-          flaws={flaws}
+          errors={errors}
           at={`${at}/${index}`}
           change={(one) => put(draft.items.with(index, one))}
           side={
@@ -244,7 +244,7 @@ function ListView(
 }
 
 function ObjectView(props: FieldProps<ObjectField> & { draft: ObjectDraft }) {
-  const { field, draft, flaws, at, change, side } = props;
+  const { field, draft, errors, at, change, side } = props;
   const words = useTesterWords();
   const toggle = !field.isRequired && (
     <button
@@ -266,7 +266,7 @@ function ObjectView(props: FieldProps<ObjectField> & { draft: ObjectDraft }) {
         </>
       }
     >
-      {draft.isGiven && <Fields form={field} draft={draft} flaws={flaws} at={at} change={change} />}
+      {draft.isGiven && <Fields form={field} draft={draft} errors={errors} at={at} change={change} />}
     </Nested>
   );
 }

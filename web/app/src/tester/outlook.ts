@@ -1,8 +1,8 @@
 import type { ToolInfo } from "@throughline/client";
 import { useCallback } from "react";
 import { useClient } from "../session/context.tsx";
-import { useAsked } from "../ui/asked.ts";
-import { type Fate, fateOf } from "./model/passages.ts";
+import { useRequest } from "../ui/use-request.ts";
+import { type Outlook, outlookOf } from "./model/passages.ts";
 
 /** Pause after the last keystroke before a request. */
 const WAIT_MS = 250;
@@ -15,7 +15,7 @@ export function useOutlook(
   agent: string | undefined,
   tool: ToolInfo,
   value: Record<string, unknown> | undefined,
-): { fate: Fate; why: string | undefined; rule: string | undefined } | undefined {
+): { outlook: Outlook; why: string | undefined; rule: string | undefined } | undefined {
   const client = useClient();
   const text = value && asReply(tool.wire_name, value);
   const ask = useCallback(
@@ -25,12 +25,12 @@ export function useOutlook(
     },
     [client, agent, text],
   );
-  const { value: parsed, error } = useAsked(text === undefined ? undefined : ask, WAIT_MS);
+  const { value: parsed, error } = useRequest(text === undefined ? undefined : ask, WAIT_MS);
   const request = parsed?.requests[0];
   if (text === undefined || parsed === undefined || error !== undefined || request === undefined)
     return undefined;
   return {
-    fate: fateOf(request, parsed, text, true),
+    outlook: outlookOf(request, parsed, text, true),
     why: request.why ?? undefined,
     rule: request.rule ?? undefined,
   };

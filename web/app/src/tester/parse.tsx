@@ -6,14 +6,14 @@ import { Section } from "../chat/card/section.tsx";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 import { go } from "../shell/router.ts";
-import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
+import { useRequest } from "../ui/use-request.ts";
 import { testerAddress } from "./address.ts";
 import { Controls, Slider } from "./controls.tsx";
-import { LOOKS } from "./looks.ts";
 import { exampleReply } from "./model/example.ts";
-import { afterPiece, type Fate, fateOf, warningsOf } from "./model/passages.ts";
+import { afterPiece, type Outlook, outlookOf, warningsOf } from "./model/passages.ts";
+import { OUTLOOK_TONES } from "./outlook-tones.ts";
 import { Passages } from "./passages.tsx";
 import { usePlaying } from "./play.ts";
 import { useTesterWords } from "./words.ts";
@@ -81,11 +81,11 @@ export function ParsePanel({ agent, example }: { agent: string | undefined; exam
             perSecond={perSecond}
             setPerSecond={setPerSecond}
             isOver={playing.at >= text.length}
-            said={words.arrived(playing.at, text.length)}
+            text={words.arrived(playing.at, text.length)}
           >
             <Slider
               label={words.piece}
-              said={words.characters(piece)}
+              text={words.characters(piece)}
               value={piece}
               max={64}
               change={setPiece}
@@ -138,7 +138,7 @@ function useParsed(
     },
     [client, text, protocol, agent, take],
   );
-  return useAsked(text === "" ? undefined : ask, waitMs).error;
+  return useRequest(text === "" ? undefined : ask, waitMs).error;
 }
 
 function Findings({ parsed, text, isWhole }: { parsed: ParsedReply; text: string; isWhole: boolean }) {
@@ -152,7 +152,11 @@ function Findings({ parsed, text, isWhole }: { parsed: ParsedReply; text: string
         <ol className="grid gap-2">
           {parsed.requests.map((request, at) => (
             <li key={request.start}>
-              <RequestRow request={request} number={at + 1} fate={fateOf(request, parsed, text, isWhole)} />
+              <RequestRow
+                request={request}
+                number={at + 1}
+                outlook={outlookOf(request, parsed, text, isWhole)}
+              />
             </li>
           ))}
           {warnings.map((warning) => (
@@ -177,12 +181,20 @@ function Findings({ parsed, text, isWhole }: { parsed: ParsedReply; text: string
   );
 }
 
-function RequestRow({ request, number, fate }: { request: ParsedRequest; number: number; fate: Fate }) {
+function RequestRow({
+  request,
+  number,
+  outlook,
+}: {
+  request: ParsedRequest;
+  number: number;
+  outlook: Outlook;
+}) {
   const words = useTesterWords();
   const page = useWords();
   const { tool } = request;
   const reason = request.why ? page.serverText(request.why) : request.rule && page.rule(request.rule);
-  const why = fate === "arriving" ? undefined : reason;
+  const why = outlook === "arriving" ? undefined : reason;
   const facts = [
     request.format,
     request.leaked && words.leaked,
@@ -192,7 +204,7 @@ function RequestRow({ request, number, fate }: { request: ParsedRequest; number:
   return (
     <div className="grid gap-1 rounded-card border border-line px-3 py-2">
       <div className="flex flex-wrap items-center gap-2 text-[13px]">
-        <span className="call-number" data-fate={fate}>
+        <span className="call-number" data-fate={outlook}>
           {number}
         </span>
         <ToolIcon name={request.name} source={undefined} />
@@ -200,8 +212,8 @@ function RequestRow({ request, number, fate }: { request: ParsedRequest; number:
           {request.name || words.unnamed}
         </span>
         <span className="ml-auto flex items-center gap-2">
-          <span className="pill" data-look={LOOKS[fate]}>
-            {words.fate[fate]}
+          <span className="pill" data-look={OUTLOOK_TONES[outlook]}>
+            {words.outlook[outlook]}
           </span>
           {tool && (
             <button

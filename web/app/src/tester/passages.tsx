@@ -63,7 +63,7 @@ function Marked({ passage }: { passage: Passage }) {
       return <Fragment>{passage.text}</Fragment>;
     case "call":
       return (
-        <mark className="call-mark" data-fate={passage.fate} title={String(passage.number)}>
+        <mark className="call-mark" data-fate={passage.outlook} title={String(passage.number)}>
           {passage.text}
         </mark>
       );

@@ -16,7 +16,7 @@ export interface Playing {
   isRunning: boolean;
   start(): void;
   pause(): void;
-  goOn(): void;
+  resume(): void;
   step(): void;
   end(): void;
 }
@@ -27,13 +27,13 @@ export function usePlaying({ length, after, perSecond }: Played, isReady: (at: n
   const [isRunning, setRunning] = useState(false);
   const step = useCallback(() => setAt((at) => (at === undefined ? at : after(at))), [after]);
   const isOver = at !== undefined && at >= length;
-  const mayGoOn = isRunning && at !== undefined && !isOver && isReady(at);
+  const mayContinue = isRunning && at !== undefined && !isOver && isReady(at);
   // biome-ignore lint/correctness/useExhaustiveDependencies: every piece has a wait of its own
   useEffect(() => {
-    if (!mayGoOn) return undefined;
+    if (!mayContinue) return undefined;
     const timer = setTimeout(step, 1_000 / perSecond);
     return () => clearTimeout(timer);
-  }, [mayGoOn, step, perSecond, at]);
+  }, [mayContinue, step, perSecond, at]);
   return {
     at,
     isRunning: isRunning && !isOver,
@@ -42,7 +42,7 @@ export function usePlaying({ length, after, perSecond }: Played, isReady: (at: n
       setRunning(true);
     },
     pause: () => setRunning(false),
-    goOn: () => {
+    resume: () => {
       if (isOver) setAt(0);
       setRunning(true);
     },

@@ -2,10 +2,10 @@ import type { PromptPreviewPage, ToolInfo } from "@throughline/client";
 import { type ReactNode, useCallback, useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
-import { useAsked } from "../ui/asked.ts";
 import { CopyButton } from "../ui/copy.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
+import { useRequest } from "../ui/use-request.ts";
 import { type TesterWords, useTesterWords } from "./words.ts";
 
 export type Way = PromptPreviewPage["items"][number];
@@ -19,7 +19,7 @@ export function PreviewPanel({ agent, tools }: { agent: string | undefined; tool
       client.call("GET /v1/prompts", { query: agent === undefined ? {} : { agent }, signal }),
     [client, agent],
   );
-  const { value, error, again } = useAsked(ask);
+  const { value, error, again } = useRequest(ask);
   const ways = value?.items ?? [];
   return (
     <WaysPanel
@@ -121,9 +121,9 @@ function labelOf(way: Way, words: TesterWords): string {
 
 /** Natively the tools are not text: then their definitions, by wire name. */
 export function definitionsOf(way: Way, tools: readonly ToolInfo[]): string {
-  const told = new Set(way.tools);
+  const included = new Set(way.tools);
   const definitions = tools
-    .filter(({ name, wire_name }) => told.has(name) || told.has(wire_name))
+    .filter(({ name, wire_name }) => included.has(name) || included.has(wire_name))
     .map(({ wire_name, description, parameters }) => ({ name: wire_name, description, parameters }));
   return definitions.length === 0 ? "" : JSON.stringify(definitions, null, 2);
 }

@@ -6,10 +6,10 @@ import { size } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
 import { language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
-import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
 import { later } from "../ui/later.tsx";
 import { Panel } from "../ui/panel.tsx";
+import { useRequest } from "../ui/use-request.ts";
 import { Controls } from "./controls.tsx";
 import { usePlaying } from "./play.ts";
 import { useRecordedWords } from "./recorded-words.ts";
@@ -37,7 +37,7 @@ export default function RecordedView() {
   const [file, setFile] = useState<File>();
   const [api, setApi] = useState<Api>();
   const ask = useCallback((signal: AbortSignal) => decode(client, file, api, signal), [client, file, api]);
-  const { to, value, error } = useAsked(file && ask);
+  const { to, value, error } = useRequest(file && ask);
   const isAnswered = to === ask;
   const drop = (event: DragEvent): void => {
     event.preventDefault();
@@ -191,7 +191,7 @@ function Drawn({ decoded }: { decoded: DecodedRecording }) {
             perSecond={perSecond}
             setPerSecond={setPerSecond}
             isOver={at >= pieces.length}
-            said={own.line(pieces[at - 1]?.line ?? 0)}
+            text={own.line(pieces[at - 1]?.line ?? 0)}
           />
         )}
         {decoded.pieces_cut && <p className="text-[13px] text-muted">{own.cut}</p>}

@@ -1,5 +1,5 @@
 import type { CallBlock, ToolCallResult } from "@throughline/client";
-import { lookOf } from "../chat/card/look.ts";
+import { toneOf } from "../chat/card/look.ts";
 import { Output } from "../chat/card/output.tsx";
 import { Section } from "../chat/card/section.tsx";
 import { duration } from "../chat/clock.ts";
@@ -20,7 +20,7 @@ export function Result({ result }: { result: ToolCallResult }) {
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-2.5">
       <p role="status" className="flex flex-wrap items-center gap-2 text-[12px] text-muted">
-        <span className="pill" data-look={lookOf(status)}>
+        <span className="pill" data-look={toneOf(status)}>
           {words.callStatus[status]} · {duration(result.duration_ms)}
         </span>
         {words.rule(result.rule)}

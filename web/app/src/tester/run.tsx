@@ -8,10 +8,10 @@ import { useClient } from "../session/context.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { Fields } from "./fields.tsx";
-import { LOOKS } from "./looks.ts";
-import { argumentsOf, type Flaws, objectDraft, objectFrom } from "./model/draft.ts";
+import { argumentsOf, type FieldErrors, objectDraft, objectFrom } from "./model/draft.ts";
 import { formOf } from "./model/fields.ts";
 import { useOutlook } from "./outlook.ts";
+import { OUTLOOK_TONES } from "./outlook-tones.ts";
 import { Result } from "./result.tsx";
 import { useTesterWords } from "./words.ts";
 
@@ -25,13 +25,13 @@ interface RunPanelProps {
 
 export function RunPanel({ agent, name, tool, given }: RunPanelProps) {
   const words = useTesterWords();
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   // The form of a selected tool is scrolled into view; on a narrow screen it is far below.
   useEffect(() => {
-    if (name !== undefined) place.current?.scrollIntoView?.({ block: "nearest" });
+    if (name !== undefined) container.current?.scrollIntoView?.({ block: "nearest" });
   }, [name]);
   return (
-    <div ref={place} className="grid scroll-m-3">
+    <div ref={container} className="grid scroll-m-3">
       {tool ? (
         <Runner agent={agent} tool={tool} given={given} />
       ) : (
@@ -51,12 +51,12 @@ function useArguments(tool: ToolInfo, given: Record<string, unknown> | undefined
   const [draft, setDraft] = useState(() => objectDraft(form, given ?? {}));
   const [text, setText] = useState<string>();
   const made = useMemo(() => argumentsOf(form, draft), [form, draft]);
-  const value = text === undefined ? (made.flaws.size > 0 ? undefined : made.value) : objectFrom(text);
+  const value = text === undefined ? (made.errors.size > 0 ? undefined : made.value) : objectFrom(text);
   return {
     form,
     draft,
     setDraft,
-    flaws: made.flaws,
+    flaws: made.errors,
     text,
     setText,
     /** Arguments to send; `undefined`: invalid. */
@@ -177,7 +177,7 @@ function Runner({
             form={args.form}
             draft={args.draft}
             // Errors are shown after the first attempt.
-            flaws={isTried ? args.flaws : NOTHING}
+            errors={isTried ? args.flaws : NOTHING}
             change={args.setDraft}
           />
         ) : (
@@ -202,7 +202,7 @@ function Runner({
                 {page.callStatus.running} <Elapsed since={run.since} />
               </span>
             ) : (
-              <Outlook agent={agent} tool={tool} value={args.value} />
+              <OutlookPanel agent={agent} tool={tool} value={args.value} />
             )}
           </div>
         ) : (
@@ -221,7 +221,7 @@ function Runner({
   );
 }
 
-const NOTHING: Flaws = new Map();
+const NOTHING: FieldErrors = new Map();
 
 function JsonField({ text, isGood, change }: { text: string; isGood: boolean; change(text: string): void }) {
   const words = useWords();
@@ -246,7 +246,7 @@ function JsonField({ text, isGood, change }: { text: string; isGood: boolean; ch
 }
 
 /** Outlook of this call if a model made it. */
-function Outlook({
+function OutlookPanel({
   agent,
   tool,
   value,
@@ -257,13 +257,13 @@ function Outlook({
 }) {
   const words = useTesterWords();
   const page = useWords();
-  const outlook = useOutlook(agent, tool, value);
-  if (outlook === undefined) return null;
-  const { fate, why, rule } = outlook;
+  const result = useOutlook(agent, tool, value);
+  if (result === undefined) return null;
+  const { outlook, why, rule } = result;
   return (
     <span className="flex min-w-0 flex-wrap items-center gap-2 text-[12.5px] text-muted">
-      <span className="pill" data-look={LOOKS[fate]}>
-        {words.fate[fate]}
+      <span className="pill" data-look={OUTLOOK_TONES[outlook]}>
+        {words.outlook[outlook]}
       </span>
       <span className="[overflow-wrap:anywhere]">{why ? page.serverText(why) : rule && page.rule(rule)}</span>
     </span>
@@ -273,8 +273,8 @@ function Outlook({
 function Agree({ why, agree, cancel }: { why: ApiError; agree(): void; cancel(): void }) {
   const words = useTesterWords();
   const page = useWords();
-  const place = useRef<HTMLButtonElement>(null);
-  useEffect(() => place.current?.focus(), []);
+  const container = useRef<HTMLButtonElement>(null);
+  useEffect(() => container.current?.focus(), []);
   const rule = typeof why.content.rule === "string" ? why.content.rule : undefined;
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out like this everywhere
@@ -288,7 +288,7 @@ function Agree({ why, agree, cancel }: { why: ApiError; agree(): void; cancel():
         {rule && <span className="ml-auto text-[12px] text-muted">{page.rule(rule)}</span>}
       </div>
       <div className="flex gap-2 p-3">
-        <button ref={place} type="button" className="button primary" onClick={agree}>
+        <button ref={container} type="button" className="button primary" onClick={agree}>
           {words.approveAndRun}
         </button>
         <button type="button" className="button" onClick={cancel}>

@@ -5,9 +5,9 @@ import { useTextRuleWords } from "../agents/text-words.ts";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
-import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
+import { useRequest } from "../ui/use-request.ts";
 
 /** Pause after the last keystroke. */
 const WAIT_MS = 150;
@@ -17,7 +17,7 @@ export default function TextRulesPanel({ agent }: { agent: string }) {
   const words = useTextRuleWords();
   const { loading } = useWords();
   const client = useClient();
-  const detail = useAsked(
+  const detail = useRequest(
     useCallback(
       (signal: AbortSignal) => client.call("GET /v1/agents/{agent}", { path: { agent }, signal }),
       [client, agent],
@@ -38,7 +38,7 @@ export default function TextRulesPanel({ agent }: { agent: string }) {
       ).text,
     [client, agent, settings, example],
   );
-  const seen = useAsked(example.text === "" || rules.length === 0 ? undefined : ask, WAIT_MS);
+  const seen = useRequest(example.text === "" || rules.length === 0 ? undefined : ask, WAIT_MS);
   return (
     <Panel
       title={words.textRules}

@@ -4,11 +4,11 @@ import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 import { Link } from "../shell/link.tsx";
 import { go, hash, onPath, search } from "../shell/router.ts";
-import { useAsked } from "../ui/asked.ts";
 import { Failure } from "../ui/failure.tsx";
 import { later } from "../ui/later.tsx";
+import { useRequest } from "../ui/use-request.ts";
 import { testerAddress } from "./address.ts";
-import { askedBy } from "./model/asked-by.ts";
+import { testerLocationOf } from "./model/location.ts";
 import { ParsePanel } from "./parse.tsx";
 import { PreviewPanel } from "./preview.tsx";
 import { RunPanel } from "./run.tsx";
@@ -26,12 +26,12 @@ export default function TesterView() {
   const { tester } = useWords();
   const client = useClient();
   const [agent, setAgent] = useState<string>();
-  const found = useAsked(useCallback((signal) => discover(client, agent, signal), [client, agent]));
+  const found = useRequest(useCallback((signal) => discover(client, agent, signal), [client, agent]));
   const address = useSyncExternalStore(onPath, hash);
   const isRecorded = useSyncExternalStore(onPath, search) === RECORDED;
-  const asked = askedBy(address);
+  const selected = testerLocationOf(address);
   const tools = found.value?.tools.tools ?? [];
-  const tool = tools.find((tool) => tool.name === asked.tool);
+  const tool = tools.find((tool) => tool.name === selected.tool);
   return (
     <>
       <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-3 border-b border-line px-4 py-1.5 min-[720px]:px-6">
@@ -59,12 +59,18 @@ export default function TesterView() {
           <>
             <ToolsPanel
               found={found.value.tools}
-              chosen={asked.tool}
+              chosen={selected.tool}
               choose={(name) => go(testerAddress(name))}
             />
             <PreviewPanel agent={agent} tools={tools} />
             <ParsePanel agent={agent} example={tool ?? tools.find((tool) => tool.offered)} />
-            <RunPanel key={address} agent={agent} name={asked.tool} tool={tool} given={asked.arguments} />
+            <RunPanel
+              key={address}
+              agent={agent}
+              name={selected.tool}
+              tool={tool}
+              given={selected.arguments}
+            />
             <TextRulesPanel agent={agent ?? byDefault(found.value.agents)} />
           </>
         )}

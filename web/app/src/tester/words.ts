@@ -2,8 +2,8 @@
 
 import { grouped } from "../i18n/en.ts";
 import { lazyWords } from "../i18n/use.ts";
-import type { Flaw } from "./model/draft.ts";
-import type { Fate } from "./model/passages.ts";
+import type { FieldErrorCode } from "./model/draft.ts";
+import type { Outlook } from "./model/passages.ts";
 
 const en = {
   workbench: "Workbench",
@@ -52,12 +52,12 @@ const en = {
   item: (n: number) => `${n}`,
   extraArguments: (names: string) => `Also sent, without a field: ${names}`,
   noParameters: "This tool takes no arguments.",
-  flaw: {
+  fieldError: {
     missing: "This field is required.",
     not_a_number: "Must be a number.",
     not_whole: "Must be a whole number.",
     not_json: "Must be valid JSON.",
-  } satisfies Record<Flaw, string>,
+  } satisfies Record<FieldErrorCode, string>,
   runNow: "Run",
   asks: "This call needs your approval. Check its arguments.",
   approveAndRun: "Approve and run",
@@ -77,13 +77,13 @@ const en = {
   anyProtocol: "Any",
   found: (calls: number, warnings: number) =>
     `${calls} ${calls === 1 ? "call" : "calls"} found · ${warnings} ${warnings === 1 ? "warning" : "warnings"}`,
-  fate: {
+  outlook: {
     runs: "Would run",
     asks: "Would ask",
     denied: "Would be denied",
     not_started: "Would not start",
     arriving: "Arriving",
-  } satisfies Record<Fate, string>,
+  } satisfies Record<Outlook, string>,
   atLine: (line: number, column: number) => `Line ${line}, column ${column}`,
   leaked: "Markup of another model",
   unnamed: "Unnamed block",
@@ -151,7 +151,7 @@ const zh: TesterWords = {
   item: (n) => `第 ${n} 项`,
   extraArguments: (names) => `还会发送表单之外的字段：${names}`,
   noParameters: "此工具不需要参数。",
-  flaw: {
+  fieldError: {
     missing: "此项必填。",
     not_a_number: "必须是数字。",
     not_whole: "必须是整数。",
@@ -173,7 +173,13 @@ const zh: TesterWords = {
   protocol: "协议",
   anyProtocol: "不限",
   found: (calls, warnings) => `找到 ${calls} 个调用 · ${warnings} 条警告`,
-  fate: { runs: "会运行", asks: "会先询问", denied: "会被拒绝", not_started: "不会开始", arriving: "接收中" },
+  outlook: {
+    runs: "会运行",
+    asks: "会先询问",
+    denied: "会被拒绝",
+    not_started: "不会开始",
+    arriving: "接收中",
+  },
   atLine: (line, column) => `第 ${line} 行第 ${column} 列`,
   leaked: "其他模型的标记",
   unnamed: "未命名的块",

@@ -25,9 +25,9 @@ export function CopyButton({
   // The clipboard needs HTTPS or localhost; elsewhere the text can be selected.
   if (!globalThis.navigator?.clipboard) return null;
   const copy = (): void => void navigator.clipboard.writeText(text()).then(() => setCopied(true));
-  const said = isCopied ? words.copied : (label ?? words.copy);
+  const shownLabel = isCopied ? words.copied : (label ?? words.copy);
   return (
-    <IconButton label={said} onClick={copy}>
+    <IconButton label={shownLabel} onClick={copy}>
       {isCopied ? <Check aria-hidden size={15} /> : <Icon aria-hidden size={15} />}
     </IconButton>
   );

@@ -9,7 +9,7 @@ export type Missed = "inline" | "view" | "above" | "nowhere";
 
 interface LaterState<P> {
   part?: ComponentType<P>;
-  isAsked: boolean;
+  isRequested: boolean;
   /** Failed attempts. */
   failures: number;
 }
@@ -35,35 +35,35 @@ export function later<P extends object>(
   fetch: () => Promise<{ default: ComponentType<P> }>,
   usually: Missed = "inline",
 ) {
-  let state: LaterState<P> = { isAsked: false, failures: 0 };
+  let state: LaterState<P> = { isRequested: false, failures: 0 };
   const listeners = new Set<() => void>();
   const subscribe = (listener: () => void): (() => void) => {
     listeners.add(listener);
     return () => listeners.delete(listener);
   };
   const get = (): LaterState<P> => state;
-  const become = (next: LaterState<P>): void => {
+  const setState = (next: LaterState<P>): void => {
     state = next;
     for (const listener of listeners) listener();
   };
   /** Preloads the part. True: it is loaded. */
   const ask = async (): Promise<boolean> => {
-    const { part, isAsked, failures } = state;
-    if (isAsked || part !== undefined) return part !== undefined;
-    become({ isAsked: true, failures });
+    const { part, isRequested, failures } = state;
+    if (isRequested || part !== undefined) return part !== undefined;
+    setState({ isRequested: true, failures });
     try {
       const fetched = await fetch();
       failed.delete(ask);
-      become({ part: fetched.default, isAsked: false, failures: 0 });
+      setState({ part: fetched.default, isRequested: false, failures: 0 });
       return true;
     } catch {
       failed.add(ask);
-      become({ isAsked: false, failures: failures + 1 });
+      setState({ isRequested: false, failures: failures + 1 });
       return false;
     }
   };
   function Later({ meanwhile, missed = usually, ...props }: P & LaterProps): ReactNode {
-    const { part, isAsked, failures } = useSyncExternalStore(subscribe, get);
+    const { part, isRequested, failures } = useSyncExternalStore(subscribe, get);
     useEffect(() => void ask(), []);
     if (part !== undefined) {
       const Part = part as ComponentType<object>;
@@ -77,7 +77,7 @@ export function later<P extends object>(
     return (
       <>
         {missed === "inline" && meanwhile}
-        <PartFailed missed={missed} isTrying={isAsked} failures={failures} again={ask} close={close} />
+        <PartFailed missed={missed} isTrying={isRequested} failures={failures} again={ask} close={close} />
       </>
     );
   }

@@ -3,16 +3,16 @@
 /** `away`: no response, or not from the server. */
 export type ServedPage = "this" | "newer" | "away";
 
-let asked: Promise<ServedPage> | undefined;
+let checking: Promise<ServedPage> | undefined;
 
 /** Compares pages by their entry scripts. */
 export function servedPage(): Promise<ServedPage> {
-  asked ??= ask()
+  checking ??= ask()
     .catch((): ServedPage => "away")
     .finally(() => {
-      asked = undefined;
+      checking = undefined;
     });
-  return asked;
+  return checking;
 }
 
 async function ask(): Promise<ServedPage> {

@@ -131,7 +131,7 @@ function useRecording(block: AudioBlock, at: number) {
 function Waveform({ recording, position }: { recording: Recording; position: number }) {
   const words = useWords();
   const bars = barsOf(recording.peaks);
-  const heard = recording.seconds === 0 ? 0 : position / recording.seconds;
+  const progress = recording.seconds === 0 ? 0 : position / recording.seconds;
   return (
     <span className="relative min-w-0 flex-1">
       <svg
@@ -145,7 +145,7 @@ function Waveform({ recording, position }: { recording: Recording; position: num
           return (
             <rect
               key={at}
-              data-heard={at < heard * bars.length || undefined}
+              data-heard={at < progress * bars.length || undefined}
               x={at * BAR_WIDTH}
               y={(HEIGHT - height) / 2}
               width={BAR_WIDTH - 1}

@@ -113,11 +113,11 @@ function ask(call: CallBlock, event: Extract<Event, { type: "approval_request" }
 }
 
 function answer(call: CallBlock, event: Extract<Event, { type: "approval_resolved" }>): void {
-  const asked = call.approval;
-  if (asked === undefined || asked.approval_id !== event.approval_id) return;
+  const approval = call.approval;
+  if (approval === undefined || approval.approval_id !== event.approval_id) return;
   delete call.approval;
   if (event.arguments !== undefined && event.arguments !== null) call.ran_with = event.arguments;
-  call.status = asked.kind === "elicitation" ? "running" : "queued";
+  call.status = approval.kind === "elicitation" ? "running" : "queued";
 }
 
 function close(call: CallBlock, result: Extract<Event, { type: "tool_result" }>): void {

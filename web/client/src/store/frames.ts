@@ -19,11 +19,11 @@ const HIDDEN_MS = 250;
 /** Every frame of the browser, or every second one while frames are late; 16 ms without frames. */
 export function everyFrame(): FlushSchedule {
   if (typeof requestAnimationFrame !== "function") return (flush) => void setTimeout(flush, 16);
-  const pace = new FramePace();
+  const throttle = new FrameThrottle();
   const hidden = new FallbackTimer(HIDDEN_MS);
   let isInFrame = false;
   return (flush, pending) => {
-    if (!isInFrame) pace.reset();
+    if (!isInFrame) throttle.reset();
     const done = hidden.once(flush);
     const draw = (): void => {
       isInFrame = true;
@@ -34,9 +34,9 @@ export function everyFrame(): FlushSchedule {
       }
     };
     requestAnimationFrame((now) => {
-      if (!pace.isTooFast(now) || pending.isUrgent) return draw();
+      if (!throttle.isTooFast(now) || pending.isUrgent) return draw();
       requestAnimationFrame((next) => {
-        pace.isTooFast(next);
+        throttle.isTooFast(next);
         draw();
       });
     });
@@ -44,7 +44,7 @@ export function everyFrame(): FlushSchedule {
 }
 
 /** Decides from the times of frames whether every second frame is enough. */
-class FramePace {
+class FrameThrottle {
   #last: number | undefined;
   #lateAt = Number.NEGATIVE_INFINITY;
   #easedUntil = Number.NEGATIVE_INFINITY;
@@ -85,16 +85,16 @@ class FallbackTimer {
     };
     this.#waiting = waiting;
     this.#since = performance.now();
-    this.#timer ??= setTimeout(this.#look, this.#ms);
+    this.#timer ??= setTimeout(this.#check, this.#ms);
     return waiting;
   }
 
-  readonly #look = (): void => {
+  readonly #check = (): void => {
     this.#timer = undefined;
     if (this.#waiting === undefined) return;
     const left = this.#since + this.#ms - performance.now();
     if (left <= 0) return this.#waiting();
-    this.#timer = setTimeout(this.#look, left);
+    this.#timer = setTimeout(this.#check, left);
   };
 }
 

@@ -33,7 +33,7 @@ export function draftOf(fields: Fields, settings: AgentSettings): Draft {
 /** Settings from the form. Settings without a field stay unchanged; invalid numbers are left to the server to refuse. */
 export function settingsOf(fields: Fields, before: AgentSettings, draft: Draft): AgentSettings {
   const settings = structuredClone(before);
-  for (const { path, kind } of fields) put(settings, path, said(kind, draft.fields[path] ?? ""));
+  for (const { path, kind } of fields) put(settings, path, settingOf(kind, draft.fields[path] ?? ""));
   put(settings, "tool_call.tool_toggles", draft.toggles);
   settings.policy = draft.rules.map(ruleOf);
   put(settings, "permissions", draft.permissions || undefined);
@@ -76,7 +76,7 @@ function typed(kind: string, value: unknown): string | boolean {
 }
 
 /** The value of a field; `undefined`: empty. */
-function said(kind: string, typed: string | boolean): unknown {
+function settingOf(kind: string, typed: string | boolean): unknown {
   if (typeof typed === "boolean") return typed;
   const text = typed.trim();
   if (kind === "lines") return text === "" ? [] : text.split(/\s*\n\s*/);
@@ -88,6 +88,6 @@ function said(kind: string, typed: string | boolean): unknown {
 
 /** True if the server's error is about this field, or about a part of it. */
 export function isAt(param: string | undefined, path: string): boolean {
-  const place = param?.replace(/^settings\./, "");
-  return place === path || place?.startsWith(`${path}.`) === true || place?.startsWith(`${path}[`) === true;
+  const name = param?.replace(/^settings\./, "");
+  return name === path || name?.startsWith(`${path}.`) === true || name?.startsWith(`${path}[`) === true;
 }

@@ -32,20 +32,20 @@ export interface RuleDraft {
 let keys = 0;
 
 export function ruleDraft(rule: unknown): RuleDraft {
-  const said = isObject(rule) ? rule : {};
-  const tests = isObject(said.arguments) ? Object.entries(said.arguments) : [];
+  const body = isObject(rule) ? rule : {};
+  const tests = isObject(body.arguments) ? Object.entries(body.arguments) : [];
   keys += 1;
   return {
     key: keys,
-    decide: typeof said.decide === "string" ? said.decide : "ask",
-    tool: listOf(said.tool).join(", "),
-    source: listOf(said.source).join(", "),
-    effect: listOf(said.effect),
+    decide: typeof body.decide === "string" ? body.decide : "ask",
+    tool: listOf(body.tool).join(", "),
+    source: listOf(body.source).join(", "),
+    effect: listOf(body.effect),
     tests: tests.map(([which, how]) => {
       const [test, value] = (isObject(how) && Object.entries(how)[0]) || ["equals", ""];
       return { which, test, value: typedAs(test, value) };
     }),
-    reason: typeof said.reason === "string" ? said.reason : "",
+    reason: typeof body.reason === "string" ? body.reason : "",
   };
 }
 

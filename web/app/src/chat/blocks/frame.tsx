@@ -24,19 +24,19 @@ export default function Frame({ kind, source, onFail }: FrameProps) {
   const words = useWords();
   const frame = useRef<HTMLIFrameElement>(null);
   const [height, setHeight] = useState<number>();
-  const look = useSyncExternalStore(onTheme, () => document.documentElement.dataset.theme ?? "light");
+  const shownTheme = useSyncExternalStore(onTheme, () => document.documentElement.dataset.theme ?? "light");
   const failed = useRef(onFail);
   failed.current = onFail;
   useEffect(() => {
     let isSent = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const heard = ({ source: sender, data }: MessageEvent): void => {
+    const onMessage = ({ source: sender, data }: MessageEvent): void => {
       const target = frame.current?.contentWindow;
       // Its origin is opaque, so messages are matched by window; their content is only ever read as a number or a sentence.
       if (!target || sender !== target || typeof data !== "object" || data === null) return;
       if (data.kind === "ready" && !isSent) {
         isSent = true;
-        target.postMessage({ kind, source, theme: look }, "*");
+        target.postMessage({ kind, source, theme: shownTheme }, "*");
         if (kind === "diagram") timer = setTimeout(() => failed.current(words.diagramSlow), DIAGRAM_MS_MAX);
       } else if (data.kind === "size" && Number.isFinite(data.height)) {
         clearTimeout(timer);
@@ -46,17 +46,17 @@ export default function Frame({ kind, source, onFail }: FrameProps) {
         failed.current(data.message.slice(0, 300));
       }
     };
-    addEventListener("message", heard);
+    addEventListener("message", onMessage);
     return () => {
       clearTimeout(timer);
-      removeEventListener("message", heard);
+      removeEventListener("message", onMessage);
     };
-  }, [kind, source, look, words]);
+  }, [kind, source, shownTheme, words]);
   const isDiagram = kind === "diagram";
   return (
     <iframe
       // Diagrams are redrawn when the theme changes.
-      key={isDiagram ? look : "document"}
+      key={isDiagram ? shownTheme : "document"}
       ref={frame}
       className="frame"
       data-kind={kind}

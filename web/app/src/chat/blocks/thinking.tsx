@@ -64,11 +64,11 @@ function seconds(ms: number): string {
 }
 
 /** The current sentence is searched in this many last characters. */
-const LOOKED_AT_CHARS = 400;
+const SEARCHED_CHARS = 400;
 
 function lastSentence(text: string): string {
   const end = text
-    .slice(-LOOKED_AT_CHARS)
+    .slice(-SEARCHED_CHARS)
     .replace(/[*_`#>]+/g, "")
     .trimEnd();
   const at = Math.max(

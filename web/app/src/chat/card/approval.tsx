@@ -14,9 +14,9 @@ import {
 import { useWords } from "../../i18n/use.ts";
 import { failed } from "../../ui/failed.ts";
 import { later } from "../../ui/later.tsx";
-import { Attention } from "../model/attention.ts";
+import { OpenApprovals } from "../model/open-approvals.ts";
 import { type Lasting, useApprovalWords } from "./approval-words.ts";
-import { argumentsOf, askedTool, nameOf } from "./look.ts";
+import { approvalToolName, argumentsOf, nameOf } from "./look.ts";
 
 /** Elicitations are rare: their form is loaded with the first one. */
 const Elicitation = later(() => import("./elicitation.tsx"));
@@ -26,7 +26,7 @@ const ArgumentsForm = later(() => import("./arguments-form.tsx"));
 type Question = NonNullable<CallBlock["approval"]>;
 const LASTING: readonly Lasting[] = ["turn", "conversation", "always"];
 /** For a single approval, which gets all keys. */
-const ALONE = new Attention();
+const ALONE = new OpenApprovals();
 
 export interface ApprovalProps {
   call: Readonly<CallBlock>;
@@ -37,16 +37,16 @@ export interface ApprovalProps {
   /** Approves all open calls. */
   decideAll?: () => void;
   /** Decides which of several approvals gets the keys. */
-  attention?: Attention;
+  openApprovals?: OpenApprovals;
   /** Further content above the buttons. */
   children?: ReactNode;
 }
 
 /** An approval or an elicitation. It does not need a chat, so other views can show it, too. */
 export default function Approval(props: ApprovalProps) {
-  const { call, approval, isOpen, attention = ALONE, children } = props;
+  const { call, approval, isOpen, openApprovals = ALONE, children } = props;
   const words = useWords();
-  const place = useRef<HTMLDivElement>(null);
+  const container = useRef<HTMLDivElement>(null);
   const decision = useDecision(props);
   const isCall = approval.kind !== "elicitation";
   const actions = useRef({ approve: () => {}, deny: () => {}, choose: () => {}, chooseDenial: () => {} });
@@ -60,10 +60,10 @@ export default function Approval(props: ApprovalProps) {
   });
   useEffect(() => {
     const show = (): void => {
-      place.current?.scrollIntoView({ block: "center" });
-      place.current?.querySelector<HTMLElement>("button, input, textarea")?.focus();
+      container.current?.scrollIntoView({ block: "center" });
+      container.current?.querySelector<HTMLElement>("button, input, textarea")?.focus();
     };
-    return attention.ask({
+    return openApprovals.add({
       id: approval.approval_id,
       // An elicitation needs more than a key press.
       approve: () => (isCall ? actions.current.approve() : show()),
@@ -71,17 +71,17 @@ export default function Approval(props: ApprovalProps) {
       choose: () => (isCall ? actions.current.choose() : show()),
       chooseDenial: () => (isCall ? actions.current.chooseDenial() : show()),
       show,
-      isVisible: () => isOnScreen(place.current),
+      isVisible: () => isOnScreen(container.current),
     });
-  }, [attention, approval.approval_id, isCall]);
+  }, [openApprovals, approval.approval_id, isCall]);
   const id = useId();
-  const [tool, asked] = [nameOf(call), askedTool(call, words)];
+  const [tool, label] = [nameOf(call), approvalToolName(call, words)];
   return (
     // biome-ignore lint/a11y/useSemanticElements: a fieldset cannot be laid out like this everywhere
-    <div ref={place} role="group" aria-labelledby={id}>
+    <div ref={container} role="group" aria-labelledby={id}>
       <div className="question">
         <p id={id} className="font-semibold">
-          {isCall ? words.wantsTo(asked) : words.asksTool(asked)}
+          {isCall ? words.wantsTo(label) : words.asksTool(label)}
         </p>
         {call.effect && !approval.rule.startsWith("effect:") && (
           <span className="text-[12px] text-muted">{words.effect[call.effect]}</span>
@@ -94,7 +94,7 @@ export default function Approval(props: ApprovalProps) {
         </Arguments>
       )}
       {isCall ? (
-        <Buttons {...props} attention={attention} decision={decision} tool={tool} />
+        <Buttons {...props} openApprovals={openApprovals} decision={decision} tool={tool} />
       ) : (
         <Elicitation approval={approval} isBusy={decision.isSending !== undefined} send={decision.send} />
       )}
@@ -299,17 +299,17 @@ function Edited({
 }
 
 interface ButtonsProps extends ApprovalProps {
-  attention: Attention;
+  openApprovals: OpenApprovals;
   decision: Decision;
   tool: string;
 }
 
-function Buttons({ call, approval, isOpen, decideAll, attention, decision, tool }: ButtonsProps) {
+function Buttons({ call, approval, isOpen, decideAll, openApprovals, decision, tool }: ButtonsProps) {
   const words = useWords();
   const own = useApprovalWords();
   const choices = useId();
-  const pending = useSyncExternalStore(attention.subscribe, attention.get);
-  const isMine = attention.chosen()?.id === approval.approval_id;
+  const pending = useSyncExternalStore(openApprovals.subscribe, openApprovals.get);
+  const isMine = openApprovals.target()?.id === approval.approval_id;
   const { isSending, denial, isChoosing, isRaw, draft, setRaw, setDraft, send } = decision;
   const isBusy = isSending !== undefined;
   const value = argumentsOf(call);
@@ -424,11 +424,11 @@ function Choices({
 }) {
   const own = useApprovalWords();
   const [onlyThese, setOnlyThese] = useState(false);
-  const place = useRef<HTMLDivElement>(null);
-  useEffect(() => place.current?.querySelector("button")?.focus(), []);
+  const container = useRef<HTMLDivElement>(null);
+  useEffect(() => container.current?.querySelector("button")?.focus(), []);
   const { effect } = call;
   return (
-    <div ref={place} className="lasting">
+    <div ref={container} className="lasting">
       <Scopes
         names={own.lasting}
         isBusy={isBusy}
@@ -489,12 +489,12 @@ function Denial({ decision: { isSending, deny, send }, denial, tool }: DenialPro
   const own = useApprovalWords();
   const [reason, setReason] = useState("");
   const [onlyThese, setOnlyThese] = useState(false);
-  const place = useRef<HTMLInputElement>(null);
-  useEffect(() => place.current?.focus(), []);
+  const container = useRef<HTMLInputElement>(null);
+  useEffect(() => container.current?.focus(), []);
   const isBusy = isSending !== undefined;
   const answer = (more: Partial<ResolveApproval> = {}): void => {
-    const said = reason.trim();
-    send({ decision: "deny", ...(said === "" ? {} : { reason: said }), ...more });
+    const trimmed = reason.trim();
+    send({ decision: "deny", ...(trimmed === "" ? {} : { reason: trimmed }), ...more });
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();
@@ -511,7 +511,7 @@ function Denial({ decision: { isSending, deny, send }, denial, tool }: DenialPro
       }}
     >
       <input
-        ref={place}
+        ref={container}
         dir="auto"
         value={reason}
         aria-label={words.denyReason}

@@ -1,9 +1,9 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useClient } from "../../session/context.tsx";
 import { Fields } from "../../tester/fields.tsx";
-import { argumentsOf, type Flaws, objectDraft } from "../../tester/model/draft.ts";
+import { argumentsOf, type FieldErrors, objectDraft } from "../../tester/model/draft.ts";
 import { formOf, type ObjectField } from "../../tester/model/fields.ts";
-import { useAsked } from "../../ui/asked.ts";
+import { useRequest } from "../../ui/use-request.ts";
 
 interface ArgumentsFormProps {
   tool: string;
@@ -21,7 +21,7 @@ export default function ArgumentsForm({ tool, value, change, none }: ArgumentsFo
     (signal: AbortSignal) => client.call("GET /v1/tools/{tool}", { path: { tool }, signal }),
     [client, tool],
   );
-  const { value: info, error } = useAsked(ask);
+  const { value: info, error } = useRequest(ask);
   const form = useMemo(() => (info === undefined ? undefined : formOf(info.parameters)), [info]);
   const isNone = error !== undefined || form?.fields.length === 0;
   useEffect(() => {
@@ -31,7 +31,7 @@ export default function ArgumentsForm({ tool, value, change, none }: ArgumentsFo
   return <Filled form={form} value={value} change={change} />;
 }
 
-const NONE: Flaws = new Map();
+const NONE: FieldErrors = new Map();
 
 function Filled({
   form,
@@ -39,17 +39,17 @@ function Filled({
   change,
 }: Pick<ArgumentsFormProps, "value" | "change"> & { form: ObjectField }) {
   const [draft, setDraft] = useState(() => objectDraft(form, value));
-  const [flaws, setFlaws] = useState(NONE);
+  const [errors, setErrors] = useState(NONE);
   return (
     <Fields
       form={form}
       draft={draft}
-      flaws={flaws}
+      errors={errors}
       change={(next) => {
         const read = argumentsOf(form, next);
         setDraft(next);
-        setFlaws(read.flaws);
-        change(read.flaws.size === 0 ? read.value : undefined);
+        setErrors(read.errors);
+        change(read.errors.size === 0 ? read.value : undefined);
       }}
     />
   );

@@ -8,7 +8,7 @@ import { useChat, useEntry } from "../context.tsx";
 import { CardBody } from "./body.tsx";
 import { Elapsed } from "./elapsed.tsx";
 import { ToolIcon } from "./icon.tsx";
-import { callLook, nameOf, statusWord } from "./look.ts";
+import { callTone, nameOf, statusWord } from "./look.ts";
 import { Summary } from "./summary.tsx";
 
 /** Most replies need no approval. */
@@ -22,7 +22,7 @@ export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () 
   const { turnId } = useEntry();
   const id = useId();
   const body = useRef<HTMLDivElement>(null);
-  const look = callLook(call);
+  const tone = callTone(call);
   // Without a running turn, as in a past moment of the history, no approval can be answered.
   const asks = call.status === "awaiting_approval" && turnId !== undefined;
   // A card opens by itself when it needs an answer, unless the user has toggled it.
@@ -42,8 +42,8 @@ export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () 
   }, []);
   return (
     <>
-      <span className="knot" data-look={look} aria-hidden />
-      <div className="card" data-look={look} data-status={call.status}>
+      <span className="knot" data-look={tone} aria-hidden />
+      <div className="card" data-look={tone} data-status={call.status}>
         <h3>
           <button
             type="button"
@@ -56,15 +56,15 @@ export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () 
             {call.title && <span className="title">{call.title}</span>}
             <span className="name">{nameOf(call)}</span>
             <Summary call={call} />
-            <span className="pill" data-look={look}>
-              {look === "good" && <Check aria-hidden size={15} />}
-              <span className={look === "good" ? "sr-only" : undefined}>{statusWord(call, words)}</span>
+            <span className="pill" data-look={tone}>
+              {tone === "good" && <Check aria-hidden size={15} />}
+              <span className={tone === "good" ? "sr-only" : undefined}>{statusWord(call, words)}</span>
             </span>
             <Time call={call} />
             <ChevronRight aria-hidden size={14} className="chevron" />
           </button>
         </h3>
-        {asks && call.approval && <Asked call={call} approval={call.approval} isOpen={isOpen} />}
+        {asks && call.approval && <CallApproval call={call} approval={call.approval} isOpen={isOpen} />}
         {call.status === "running" && call.progress?.progress !== undefined && (
           <progress
             aria-hidden
@@ -83,7 +83,7 @@ export function Card({ call, onOpen }: { call: Readonly<CallBlock>; onOpen?: () 
 }
 
 /** The approval of a call of this chat. */
-function Asked({
+function CallApproval({
   call,
   approval,
   isOpen,
@@ -92,14 +92,14 @@ function Asked({
   approval: NonNullable<CallBlock["approval"]>;
   isOpen: boolean;
 }) {
-  const { conversation, attention } = useChat();
+  const { conversation, openApprovals } = useChat();
   const entry = useEntry();
   return (
     <Approval
       call={call}
       approval={approval}
       isOpen={isOpen}
-      attention={attention}
+      openApprovals={openApprovals}
       decide={(answer) => conversation.decide(entry, approval.approval_id, answer)}
       decideAll={() => void conversation.decide(entry, "all", { decision: "approve" }).catch(() => undefined)}
     >

@@ -24,7 +24,7 @@ export function Remaining({ until }: { until: number }) {
 }
 
 function Ticking({ text }: { text(now: number): string }) {
-  const place = useRef<HTMLSpanElement>(null);
+  const element = useRef<HTMLSpanElement>(null);
   const write = useRef(text);
   useEffect(() => {
     write.current = text;
@@ -33,9 +33,10 @@ function Ticking({ text }: { text(now: number): string }) {
     () =>
       everyTick((now) => {
         const next = write.current(now);
-        if (place.current !== null && place.current.textContent !== next) place.current.textContent = next;
+        if (element.current !== null && element.current.textContent !== next)
+          element.current.textContent = next;
       }),
     [],
   );
-  return <span ref={place} aria-hidden />;
+  return <span ref={element} aria-hidden />;
 }

@@ -5,7 +5,7 @@ import { useWords } from "../../i18n/use.ts";
 import { CallBlockView } from "../blocks/block.tsx";
 import { duration } from "../clock.ts";
 import { useChat, useEntry } from "../context.tsx";
-import { deedsOf } from "../model/groups.ts";
+import { summaryOf } from "../model/groups.ts";
 import { ToolIcon } from "./icon.tsx";
 
 /** Consecutive finished calls, collapsed into one line. */
@@ -35,7 +35,7 @@ export function Group({ calls }: { calls: readonly BlockPosition[] }) {
           </span>
           <b className="flex-none font-semibold text-text">{title}</b>
           <span dir="auto" className="min-w-0 flex-1 truncate">
-            {deedsOf(calls.map(({ at }) => store.block(at)))}
+            {summaryOf(calls.map(({ at }) => store.block(at)))}
           </span>
           <span className="flex-none text-[12px] tabular-nums">{duration(wallOf(calls, store))}</span>
           <ChevronRight aria-hidden size={14} className={`flex-none ${isOpen ? "rotate-90" : ""}`} />

@@ -36,7 +36,7 @@ interface SearchProps {
   setSearch(text: string): void;
 }
 
-function Search({ search, setSearch, said }: Omit<SearchProps, "wanted"> & { said: string }) {
+function Search({ search, setSearch, status }: Omit<SearchProps, "wanted"> & { status: string }) {
   const own = useLargeWords();
   return (
     <div className="mb-1.5 flex flex-wrap items-center gap-x-3 gap-y-1">
@@ -49,7 +49,7 @@ function Search({ search, setSearch, said }: Omit<SearchProps, "wanted"> & { sai
         className="field h-8 min-[520px]:!w-60"
       />
       <p role="status" className="text-[12.5px] text-muted tabular-nums">
-        {said}
+        {status}
       </p>
     </div>
   );
@@ -82,7 +82,7 @@ function LargeTable({
     <>
       <Search
         {...search}
-        said={wanted === "" ? own.rows(rows.length) : own.rowsFound(found.length, rows.length)}
+        status={wanted === "" ? own.rows(rows.length) : own.rowsFound(found.length, rows.length)}
       />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <section ref={scroller} className="max-h-105 overflow-auto" tabIndex={0}>
@@ -164,7 +164,7 @@ function LargeTree({ value, wanted, ...search }: SearchProps & { value: unknown 
   };
   return (
     <>
-      <Search {...search} said={hits === undefined ? own.parts(rows.length) : own.hits(hits)} />
+      <Search {...search} status={hits === undefined ? own.parts(rows.length) : own.hits(hits)} />
       <div
         ref={scroller}
         role="tree"

@@ -3,9 +3,9 @@
 import type { CallBlock } from "@throughline/client";
 import type { Words } from "../../i18n/words.ts";
 
-export type Look = "writing" | "waiting" | "queued" | "running" | "good" | "bad" | "none";
+export type Tone = "writing" | "waiting" | "queued" | "running" | "good" | "bad" | "none";
 
-export function lookOf(status: CallBlock["status"]): Look {
+export function toneOf(status: CallBlock["status"]): Tone {
   switch (status) {
     case "preparing":
       return "writing";
@@ -42,10 +42,10 @@ export function statusWord(call: State, words: Words): string {
   return words.callStatus[call.status ?? "unknown"];
 }
 
-/** Like {@link lookOf}, but a call with invalid arguments has the tone of an error. */
-export function callLook(call: State): Look {
+/** Like {@link toneOf}, but a call with invalid arguments has the tone of an error. */
+export function callTone(call: State): Tone {
   const isMistake = call.error?.code === "invalid_arguments" || call.error?.code === "unknown_tool";
-  return isMistake ? "bad" : lookOf(call.status);
+  return isMistake ? "bad" : toneOf(call.status);
 }
 
 /** Name of the tool. */
@@ -60,7 +60,7 @@ const TITLE_CHARS_MAX = 60;
  * Name of the tool in an approval. The title comes from whoever provides the tool, so it never replaces the name, and
  * nothing in it can end its quotation; the server's texts do the same.
  */
-export function askedTool(call: Readonly<CallBlock>, words: Words): string {
+export function approvalToolName(call: Readonly<CallBlock>, words: Words): string {
   const [name, source] = [nameOf(call), call.source ?? ""];
   const title = (call.title ?? "").trim().replace(/[“”„‟"＂«»]/g, "'");
   if (source === "") return name;

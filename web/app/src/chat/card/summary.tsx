@@ -15,11 +15,11 @@ export function Summary({ call }: { call: Readonly<CallBlock> }) {
   const isFailure = failure && (call.status === "error" || call.status === "unknown" || isDenied);
   const isEdited = wasEdited(call);
   const input = isEdited ? summaryOf(call.ran_with) : call.input_summary;
-  const said = isFailure ? words.serverText(failure) : progress || input || words.noArguments;
+  const text = isFailure ? words.serverText(failure) : progress || input || words.noArguments;
   return (
     <>
       <span dir="auto" className={`summary ${struck}`}>
-        {said}
+        {text}
       </span>
       {isEdited && <span className="edited">{words.editedByYou}</span>}
     </>
@@ -27,8 +27,8 @@ export function Summary({ call }: { call: Readonly<CallBlock> }) {
 }
 
 /** True if it ran with other arguments than the model's. */
-function wasEdited({ ran_with, arguments: asked }: Readonly<CallBlock>): boolean {
-  return ran_with !== undefined && JSON.stringify(ran_with) !== JSON.stringify(asked);
+function wasEdited({ ran_with, arguments: requested }: Readonly<CallBlock>): boolean {
+  return ran_with !== undefined && JSON.stringify(ran_with) !== JSON.stringify(requested);
 }
 
 /** Same length as the server's summaries. */

@@ -1,7 +1,7 @@
 // Attachments of the next message: read or uploaded as soon as they are added. Framework-free.
 
 import type { Throughline } from "@throughline/client";
-import type { Said } from "../model/entry.ts";
+import type { DraftPart } from "../model/entry.ts";
 import { fileIn } from "../model/file-text.ts";
 
 /** Maximum number of files per message. */
@@ -16,7 +16,7 @@ export interface Attachment {
   /** Object URL of a picture. */
   url?: string | undefined;
   /** Part of the message; `undefined`: still loading. */
-  said?: Said | undefined;
+  part?: DraftPart | undefined;
 }
 
 /** Reason why a file was not attached. */
@@ -90,7 +90,7 @@ export class Attachments {
 
   /** Takes all loaded attachments. Their pictures stay visible. */
   take(): readonly Attachment[] {
-    const taken = this.#state.list.filter(({ said }) => said !== undefined);
+    const taken = this.#state.list.filter(({ part }) => part !== undefined);
     this.#set({ list: [], refused: [] });
     return taken;
   }
@@ -100,13 +100,13 @@ export class Attachments {
     this.#set({ list: [...taken, ...this.#state.list] });
 
   /** Restores the files of a retracted message. */
-  readonly restore = (said: readonly Said[]): void => {
-    const restored = said.flatMap((part): Attachment[] => {
+  readonly restore = (parts: readonly DraftPart[]): void => {
+    const restored = parts.flatMap((part): Attachment[] => {
       if (part.type === "image")
-        return [{ key: this.#key(), name: part.name, bytes: 0, url: part.url, said: part }];
+        return [{ key: this.#key(), name: part.name, bytes: 0, url: part.url, part }];
       const file = fileIn(part.text);
       if (file === undefined) return [];
-      return [{ key: this.#key(), name: file.name, bytes: bytesOf(file.text), said: part }];
+      return [{ key: this.#key(), name: file.name, bytes: bytesOf(file.text), part }];
     });
     if (restored.length > 0) this.putBack(restored);
   };
@@ -128,10 +128,10 @@ export class Attachments {
       const found = await read(file, name, this.#client, leave.signal);
       if (leave.signal.aborted) return;
       const image = found.type === "image";
-      const said: Said = image ? { ...found, url: url ?? "", name } : found;
+      const part: DraftPart = image ? { ...found, url: url ?? "", name } : found;
       const textBytes = image ? 0 : bytesOf(found.text);
       if (this.#textBytes() + textBytes > FILES_TEXT_BYTES_MAX) throw new FileRefused("together");
-      this.#set({ list: this.#state.list.map((one) => (one.key === key ? { ...one, said } : one)) });
+      this.#set({ list: this.#state.list.map((one) => (one.key === key ? { ...one, part } : one)) });
     } catch (error) {
       if (leave.signal.aborted) return;
       this.remove(key);
@@ -142,7 +142,7 @@ export class Attachments {
   }
 
   #textBytes(): number {
-    const texts = this.#state.list.map(({ said }) => (said?.type === "text" ? bytesOf(said.text) : 0));
+    const texts = this.#state.list.map(({ part }) => (part?.type === "text" ? bytesOf(part.text) : 0));
     return texts.reduce((sum, bytes) => sum + bytes, 0);
   }
 

@@ -16,14 +16,14 @@ import { flushSync } from "react-dom";
 import { useWords } from "../../i18n/use.ts";
 import { later } from "../../ui/later.tsx";
 import { useChat } from "../context.tsx";
-import type { Said } from "../model/entry.ts";
+import type { DraftPart } from "../model/entry.ts";
 import type { Attachments } from "./attachments.ts";
 import { addressed, isOpening } from "./commands.ts";
 import { draftOf, keepDraft } from "./drafts.ts";
 import type { MenuKey } from "./menu.tsx";
 import { mode } from "./mode.ts";
 import type { Offer } from "./offer.ts";
-import { Waiting } from "./waiting.tsx";
+import { QueuedMessages } from "./queued-messages.tsx";
 
 const Menu = later(() => import("./menu.tsx"));
 const Prompts = later(() => import("../prompts/dialog.tsx"), "above");
@@ -34,11 +34,11 @@ interface ComposerProps {
   offer: Offer | undefined;
   field: Ref<HTMLTextAreaElement>;
   /** A message was sent. */
-  onSaid(): void;
+  onSent(): void;
 }
 
 /** Message field with attachments, commands and the send button. */
-export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
+export function Composer({ attachments, offer, field, onSent }: ComposerProps) {
   const words = useWords();
   const { conversation } = useChat();
   const { id, phase, running, isStopping, connection } = useSyncExternalStore(
@@ -49,7 +49,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
   const [text, setText] = useState(() => draftOf(id));
   const own = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
-  const isSending = list.some((one) => one.said === undefined);
+  const isSending = list.some((one) => one.part === undefined);
   const isUnsent = running?.turnId === undefined && connection?.state === "waiting";
   const isEmpty = text.trim() === "" && list.length === 0;
   /** A message that waits for a loading file, and is sent with it. */
@@ -91,9 +91,9 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
     field.focus();
     field.setSelectionRange(before.length, before.length);
   };
-  const restore = (said: string, files: readonly Said[] = []): void => {
+  const restore = (draft: string, files: readonly DraftPart[] = []): void => {
     attachments.restore(files);
-    if (own.current?.value === "") put(said);
+    if (own.current?.value === "") put(draft);
     own.current?.focus();
   };
   const say = async (when: "now" | "after_turn"): Promise<void> => {
@@ -104,16 +104,16 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
     const taken = attachments.take();
     const to = addressed(text, running === undefined ? (offer?.agents ?? []) : []);
     // The text comes first: conversations are named after it.
-    const said: Said[] = [
+    const draft: DraftPart[] = [
       ...(text.trim() === "" ? [] : [{ type: "text" as const, text: to.text }]),
-      ...taken.flatMap((one) => one.said ?? []),
+      ...taken.flatMap((one) => one.part ?? []),
     ];
     put("");
-    onSaid();
+    onSent();
     if (running !== undefined)
-      return await conversation.say(said, when === "now" ? "next_step" : "after_turn");
+      return await conversation.steer(draft, when === "now" ? "next_step" : "after_turn");
     try {
-      await conversation.send(said, mode.chosen(), to.agent);
+      await conversation.send(draft, mode.chosen(), to.agent);
     } catch {
       // Refused and retracted messages can be sent again.
       restore(text);
@@ -158,7 +158,7 @@ export function Composer({ attachments, offer, field, onSaid }: ComposerProps) {
         />
       )}
       <form onSubmit={submit} className="relative mx-auto w-full max-w-190">
-        <Waiting restore={restore} />
+        <QueuedMessages restore={restore} />
         {isMenu && (
           <Menu
             id={menu}

@@ -144,14 +144,14 @@ export default function Menu({ id, text, put, agents, answers, openPrompts, keys
       aria-label={isAgents ? words.agents : words.commands}
       className="composer-menu"
     >
-      {items.map(({ name, note, take }, place) => (
+      {items.map(({ name, note, take }, index) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field, which keeps the focus
         <div
-          key={place}
-          id={`${id}-${place}`}
+          key={index}
+          id={`${id}-${index}`}
           role="option"
           tabIndex={-1}
-          aria-selected={place === active}
+          aria-selected={index === active}
           onMouseDown={(event) => event.preventDefault()}
           onClick={take}
         >

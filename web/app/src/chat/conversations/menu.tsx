@@ -15,9 +15,9 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { grouped } from "../../i18n/en.ts";
 import { useWords } from "../../i18n/use.ts";
 import { useClient } from "../../session/context.tsx";
-import { useAsked } from "../../ui/asked.ts";
 import { failed } from "../../ui/failed.ts";
 import { later } from "../../ui/later.tsx";
+import { useRequest } from "../../ui/use-request.ts";
 import { duration } from "../clock.ts";
 import type { ConversationList } from "./model/list.ts";
 import { type ListWords, useListWords } from "./words.ts";
@@ -133,7 +133,7 @@ function Statistics({ id, own }: { id: string; own: ListWords }) {
       client.call("GET /v1/conversations/{conversation_id}/usage", { path: { conversation_id: id }, signal }),
     [client, id],
   );
-  const { value: usage } = useAsked(ask);
+  const { value: usage } = useRequest(ask);
   // Reserves the space, so that nothing moves under the pointer.
   const facts = usage
     ? [

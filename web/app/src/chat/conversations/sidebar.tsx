@@ -17,7 +17,7 @@ import { UndoToast, useDeletion } from "./undo.tsx";
 import { type ListWords, useListWords } from "./words.ts";
 
 /** Interval of refreshes while a turn of another conversation runs. */
-const RUNNING_LOOK_MS = 5_000;
+const RUNNING_REFRESH_MS = 5_000;
 /** Pause after the last keystroke before a search. */
 const SEARCH_WAIT_MS = 200;
 
@@ -77,7 +77,7 @@ function useList(conversation: ConversationStore, isShown: boolean): Conversatio
     if (!isShown || !isAnyRunning) return undefined;
     const timer = setInterval(() => {
       if (document.visibilityState === "visible") void list.refresh();
-    }, RUNNING_LOOK_MS);
+    }, RUNNING_REFRESH_MS);
     return () => clearInterval(timer);
   }, [list, isShown, isAnyRunning]);
   return list;

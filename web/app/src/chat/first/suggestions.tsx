@@ -1,7 +1,7 @@
 import { useCallback } from "react";
 import { openModels } from "../../connect/open.ts";
 import { useClient } from "../../session/context.tsx";
-import { useAsked } from "../../ui/asked.ts";
+import { useRequest } from "../../ui/use-request.ts";
 import type { Offer } from "../composer/offer.ts";
 import { fitting } from "./fitting.ts";
 import { useFirstWords } from "./words.ts";
@@ -11,7 +11,7 @@ export default function Suggestions({ offer, ask }: { offer: Offer; ask(prompt: 
   const words = useFirstWords();
   const client = useClient();
   const { agent, model, tools: offered } = offer;
-  const found = useAsked(
+  const found = useRequest(
     useCallback(
       async (signal: AbortSignal) => {
         // Tools were discovered since: the suggestions are chosen again.

@@ -3,7 +3,7 @@
 import type { AudioChunk, CallBlock, TurnListener } from "@throughline/client";
 import type { Words } from "../../i18n/words.ts";
 import type { Announce } from "../../preferences.ts";
-import { askedTool } from "../card/look.ts";
+import { approvalToolName } from "../card/look.ts";
 import { duration } from "../clock.ts";
 
 const EVERY_MS = 1_500;
@@ -55,7 +55,7 @@ export class Announcements implements TurnListener {
         return this.#add(words.toolFailed(tool));
       case "awaiting_approval":
         // Approvals are announced even if announcements are off.
-        return this.#add(words.toolAsks(askedTool(call, words)), "always");
+        return this.#add(words.toolAsks(approvalToolName(call, words)), "always");
       default:
         return undefined;
     }

@@ -16,12 +16,12 @@ import {
 import { delivered } from "./delivery.ts";
 import {
   type ConversationState,
+  type DraftPart,
   type Entry,
   filesIn,
   type Mode,
   NEW,
   partOf,
-  type Said,
   shownOf,
   type Unsent,
   wordsIn,
@@ -57,14 +57,14 @@ interface Outgoing {
 }
 
 /** The message was retracted before the server had it. */
-export class TakenBack extends Error {
+export class MessageRetractedError extends Error {
   override readonly name = "TakenBack";
 }
 
 export class ConversationStore {
   /** Pending messages by conversation, "" for the new one: they are sent even if another conversation is opened. */
   readonly #outgoing = new Map<string, Outgoing>();
-  readonly #takenBack = new Set<string>();
+  readonly #retracted = new Set<string>();
   readonly #client: Throughline;
   readonly #options: ConversationOptions;
   readonly #listeners = new Set<() => void>();
@@ -167,13 +167,13 @@ export class ConversationStore {
   }
 
   /** Sends a message that begins a turn. `agent`: answers this message only, with its own model. */
-  async send(said: readonly Said[], mode: Mode | undefined, agent?: string): Promise<void> {
+  async send(draft: readonly DraftPart[], mode: Mode | undefined, agent?: string): Promise<void> {
     // A new message continues from the end, wherever the reader is.
     if (this.#state.after !== undefined && this.#state.id !== undefined) await this.#load(this.#state.id);
     const { entries, id } = this.#state;
     const parent = entries.at(-1)?.turnId;
-    await this.#begin(entries, said, {
-      input: said.map(partOf),
+    await this.#begin(entries, draft, {
+      input: draft.map(partOf),
       ...(id === undefined ? {} : { conversation_id: id }),
       ...(parent === undefined ? {} : { parent_id: parent }),
       ...(mode === undefined ? {} : { mode }),
@@ -184,7 +184,7 @@ export class ConversationStore {
   /** Answers a user message again: with other text an edit, with the same a regeneration, also by another `model`. */
   async again(
     entry: Entry,
-    said: readonly Said[] | undefined,
+    draft: readonly DraftPart[] | undefined,
     mode: Mode | undefined,
     model?: string,
   ): Promise<void> {
@@ -193,10 +193,10 @@ export class ConversationStore {
     if (id === undefined || at < 0 || this.#state.running !== undefined) return;
     const before = await this.#inputOf(entry);
     // Edited text, and the same pictures and files.
-    const input = said === undefined ? before : [...said.map(partOf), ...filesIn(before)];
+    const input = draft === undefined ? before : [...draft.map(partOf), ...filesIn(before)];
     const shown = shownOf(entry.store.head().input);
     const parent = tree.find((node) => node.id === entry.turnId)?.parent ?? undefined;
-    await this.#begin(entries.slice(0, at), said === undefined ? shown : [...said, ...filesIn(shown)], {
+    await this.#begin(entries.slice(0, at), draft === undefined ? shown : [...draft, ...filesIn(shown)], {
       input,
       conversation_id: id,
       parent_id: parent?.turn_id ?? entries[at - 1]?.turnId ?? null,
@@ -253,7 +253,8 @@ export class ConversationStore {
   /** Stops the running turn. Finished parts stay. */
   async stop(): Promise<void> {
     const turnId = this.#state.running?.turnId;
-    if (turnId === undefined) return this.#outgoing.get(this.#state.id ?? "")?.unsend.abort(new TakenBack());
+    if (turnId === undefined)
+      return this.#outgoing.get(this.#state.id ?? "")?.unsend.abort(new MessageRetractedError());
     this.#set({ isStopping: true });
     await this.#try(() =>
       this.#client.call("POST /v1/turns/{turn_id}/cancel", { path: { turn_id: turnId } }),
@@ -282,39 +283,41 @@ export class ConversationStore {
   }
 
   /** Sends a message to the running turn. If that has ended by then, the message begins the next turn. */
-  async say(said: readonly Said[], when: "next_step" | "after_turn"): Promise<void> {
+  async steer(draft: readonly DraftPart[], when: "next_step" | "after_turn"): Promise<void> {
     const turn_id = this.#state.running?.turnId;
     if (turn_id === undefined) return;
     const { signal } = this.#leave;
-    const unsent: Unsent = { id: newKey(), said, when };
-    const gone = (): void => this.#set({ unsent: this.#state.unsent.filter((one) => one !== unsent) });
+    const unsent: Unsent = { id: newKey(), draft, when };
+    const forget = (): void => this.#set({ unsent: this.#state.unsent.filter((one) => one !== unsent) });
     const show = (): void => {
       if (!this.#state.unsent.includes(unsent)) this.#set({ unsent: [...this.#state.unsent, unsent] });
     };
     const send = async (): Promise<void> => {
-      if (this.#takenBack.delete(unsent.id)) return;
-      const body = { id: unsent.id, input: said.map(partOf), when };
+      if (this.#retracted.delete(unsent.id)) return;
+      const body = { id: unsent.id, input: draft.map(partOf), when };
       await this.#client.call("POST /v1/turns/{turn_id}/messages", { path: { turn_id }, body });
     };
     try {
       await delivered(send, new AbortController().signal, signal.aborted ? undefined : show);
-      if (!signal.aborted) await this.#look(turn_id);
+      if (!signal.aborted) await this.#loadQueued(turn_id);
     } catch (error) {
       const isOver = error instanceof ApiError && (error.status === 404 || error.status === 409);
       if (isOver && !signal.aborted) {
-        gone();
-        return await (this.#state.running === undefined ? this.send(said, undefined) : this.say(said, when));
+        forget();
+        return await (this.#state.running === undefined
+          ? this.send(draft, undefined)
+          : this.steer(draft, when));
       }
       if (!signal.aborted) this.#set({ failure: error });
     } finally {
-      if (!signal.aborted) gone();
+      if (!signal.aborted) forget();
     }
   }
 
   /** Retracts a message that is queued here or on the server. */
-  async takeBack(messageId: string): Promise<void> {
+  async retractMessage(messageId: string): Promise<void> {
     if (this.#state.unsent.some(({ id }) => id === messageId)) {
-      this.#takenBack.add(messageId);
+      this.#retracted.add(messageId);
       this.#set({ unsent: this.#state.unsent.filter(({ id }) => id !== messageId) });
       return;
     }
@@ -324,7 +327,7 @@ export class ConversationStore {
       const path = { turn_id, message_id: messageId };
       await this.#client.call("DELETE /v1/turns/{turn_id}/messages/{message_id}", { path });
     });
-    await this.#look(turn_id);
+    await this.#loadQueued(turn_id);
   }
 
   readonly dismissFailure = (): void => this.#set({ failure: undefined });
@@ -380,24 +383,24 @@ export class ConversationStore {
     return tree;
   }
 
-  async #begin(before: readonly Entry[], said: readonly Said[], turn: StartTurn): Promise<void> {
+  async #begin(before: readonly Entry[], draft: readonly DraftPart[], turn: StartTurn): Promise<void> {
     const [agent, model] = [this.#options.agent?.(), this.#options.model?.()];
     const chosen = turn.agent ? {} : { ...(agent && { agent }), ...(model && { model }) };
     // The same request for each attempt: there is one turn, in one conversation.
     const idempotencyKey = newKey();
-    let place: Pick<StartTurn, "conversation_id"> | undefined;
+    let conversation: Pick<StartTurn, "conversation_id"> | undefined;
     const start = async (signal: AbortSignal): Promise<TurnStarted> => {
-      place ??= turn.conversation_id == null ? await this.#place(signal) : {};
-      const body = { ...chosen, ...turn, ...place };
+      conversation ??= turn.conversation_id == null ? await this.#newConversation(signal) : {};
+      const body = { ...chosen, ...turn, ...conversation };
       return await this.#client.call("POST /v1/turns", { body, idempotencyKey, signal });
     };
-    await this.#beginWith(before, said, (signal, onConnection) =>
+    await this.#beginWith(before, draft, (signal, onConnection) =>
       delivered(() => start(signal), signal, onConnection),
     );
   }
 
   /** A new conversation is created by its first turn, unless it is temporary. */
-  async #place(signal: AbortSignal): Promise<Pick<StartTurn, "conversation_id">> {
+  async #newConversation(signal: AbortSignal): Promise<Pick<StartTurn, "conversation_id">> {
     if (this.#options.isTemporary?.() !== true) return {};
     const made = await this.#client.call("POST /v1/conversations", { body: { temporary: true }, signal });
     this.#set({ isTemporary: true });
@@ -406,15 +409,15 @@ export class ConversationStore {
 
   async #beginWith(
     before: readonly Entry[],
-    said: readonly Said[],
+    draft: readonly DraftPart[],
     start: (signal: AbortSignal, onConnection: (connection: ConnectionState) => void) => Promise<TurnStarted>,
   ): Promise<void> {
     const previous = this.#state.entries;
-    const entry: Entry = { ...this.#entry(undefined, new TurnStore()), said };
+    const entry: Entry = { ...this.#entry(undefined, new TurnStore()), draft };
     const outgoing: Outgoing = { before, entry, unsend: new AbortController(), connection: undefined };
-    const place = this.#state.id ?? "";
-    this.#outgoing.set(place, outgoing);
-    this.#set({ failure: undefined, title: this.#state.title || wordsIn(said) });
+    const conversation = this.#state.id ?? "";
+    this.#outgoing.set(conversation, outgoing);
+    this.#set({ failure: undefined, title: this.#state.title || wordsIn(draft) });
     this.#showOutgoing();
     const isHere = (): boolean => this.#state.running === outgoing.entry;
     this.#client.prepare();
@@ -423,7 +426,7 @@ export class ConversationStore {
         outgoing.connection = connection;
         if (isHere()) this.#set({ connection });
       });
-      this.#outgoing.delete(place);
+      this.#outgoing.delete(conversation);
       // If another conversation is open, this one shows the turn when it is opened again.
       if (!isHere()) return;
       const taken: Entry = { ...entry, turnId: started.turn_id };
@@ -435,10 +438,10 @@ export class ConversationStore {
       }
       await this.#follow(taken);
     } catch (error) {
-      this.#outgoing.delete(place);
+      this.#outgoing.delete(conversation);
       if (!isHere()) return this.#set({ failure: error });
       // Nothing has started: the state is restored, and the text is back in the composer.
-      const failure = error instanceof TakenBack ? undefined : error;
+      const failure = error instanceof MessageRetractedError ? undefined : error;
       const phase = previous.length === 0 && this.#state.id === undefined ? "new" : "ready";
       this.#set({ phase, entries: previous, running: undefined, connection: undefined, failure });
       if (phase === "new") this.#set({ title: "" });
@@ -467,7 +470,7 @@ export class ConversationStore {
     if (turnId === undefined) return;
     this.#set({ running: entry, connection: { state: "connecting" } });
     const { id: conversationId, title } = this.#state;
-    const deaf = this.#options.listeners?.(turnId).map((listener) => store.listen(listener));
+    const unsubscribe = this.#options.listeners?.(turnId).map((listener) => store.listen(listener));
     const after = store.head().seq;
     try {
       const onConnection = (connection: ConnectionState): void => {
@@ -476,22 +479,22 @@ export class ConversationStore {
       const events = this.#client.follow(turnId, { signal, onConnection, ...(after > 0 ? { after } : {}) });
       for await (const batch of events.batches()) {
         for (const viewed of batch) store.take(viewed);
-        if (batch.some(({ type }) => type === "user_message")) void this.#look(turnId);
+        if (batch.some(({ type }) => type === "user_message")) void this.#loadQueued(turnId);
       }
     } catch (error) {
       if (!signal.aborted) this.#set({ failure: error });
     } finally {
-      for (const stop of deaf ?? []) stop();
+      for (const stop of unsubscribe ?? []) stop();
     }
     if (signal.aborted) return this.#options.onLeft?.({ turnId, conversationId, title });
     const isAwaited = this.#state.waiting.length > 0;
     this.#set({ running: undefined, connection: undefined, isStopping: false, waiting: [] });
     this.#options.onEnd?.(entry);
-    await this.#goOn(turnId, isAwaited);
+    await this.#followNextTurn(turnId, isAwaited);
   }
 
   /** A message that was queued for the end of a turn begins the next one on the server, a moment later. */
-  async #goOn(ended: string, isAwaited: boolean): Promise<void> {
+  async #followNextTurn(ended: string, isAwaited: boolean): Promise<void> {
     const { id } = this.#state;
     const { signal } = this.#leave;
     if (id === undefined) return;
@@ -512,7 +515,7 @@ export class ConversationStore {
   }
 
   /** Loads the queued messages. */
-  async #look(turn_id: string): Promise<void> {
+  async #loadQueued(turn_id: string): Promise<void> {
     try {
       const { messages } = await this.#client.call("GET /v1/turns/{turn_id}/messages", { path: { turn_id } });
       if (this.#state.running?.turnId === turn_id) this.#set({ waiting: messages });
@@ -537,7 +540,7 @@ export class ConversationStore {
 
   #entry(turnId: string | undefined, store: TurnStore): Entry {
     this.#keys += 1;
-    return { key: String(this.#keys), turnId, store, said: undefined, opened: new Set() };
+    return { key: String(this.#keys), turnId, store, draft: undefined, opened: new Set() };
   }
 
   #exchange(old: Entry, entry: Entry): void {

@@ -20,13 +20,13 @@ export interface Entry {
   readonly turnId: string | undefined;
   readonly store: TurnStore;
   /** Parts of the user's message, until the server has it. */
-  readonly said: readonly Said[] | undefined;
+  readonly draft: readonly DraftPart[] | undefined;
   /** Calls that the user has opened, by index: they stay open. */
   readonly opened?: Set<number>;
 }
 
 /** A part of a message that is being sent, with what can be shown of it. */
-export type Said =
+export type DraftPart =
   | { type: "text"; text: string }
   | { type: "image"; file_id: string; url: string; name: string };
 
@@ -80,7 +80,7 @@ export const NEW: ConversationState = {
 /** A message sent during a turn that has not reached the server. */
 export interface Unsent {
   readonly id: string;
-  readonly said: readonly Said[];
+  readonly draft: readonly DraftPart[];
   readonly when: "next_step" | "after_turn";
 }
 
@@ -88,22 +88,22 @@ export interface Unsent {
 type Part = { type: string; text?: unknown };
 
 /** Text of a message, without its files. */
-export function wordsIn(said: readonly Part[]): string {
-  const words = said.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : ""));
+export function wordsIn(draft: readonly Part[]): string {
+  const words = draft.map(({ type, text }) => (type === "text" && typeof text === "string" ? text : ""));
   return words.filter((text) => text !== "" && fileIn(text) === undefined).join("\n\n");
 }
 
 /** Pictures and files of a message. */
-export function filesIn<P extends Part>(said: readonly P[]): P[] {
-  return said.filter(({ type, text }) => type !== "text" || (typeof text === "string" && fileIn(text)));
+export function filesIn<P extends Part>(draft: readonly P[]): P[] {
+  return draft.filter(({ type, text }) => type !== "text" || (typeof text === "string" && fileIn(text)));
 }
 
 /** The part in the server's format. */
-export function partOf(said: Said): InputPart {
-  return said.type === "text" ? said : { type: "image", file_id: said.file_id };
+export function partOf(draft: DraftPart): InputPart {
+  return draft.type === "text" ? draft : { type: "image", file_id: draft.file_id };
 }
 
 /** Parts to show for a message that is sent again, until the server has it. */
-export function shownOf(input: readonly UserPart[]): Said[] {
+export function shownOf(input: readonly UserPart[]): DraftPart[] {
   return input.flatMap((part) => (part.type === "text" ? [part] : []));
 }

@@ -21,9 +21,9 @@ export function thinkingMs(
   at: number,
 ): number | undefined {
   const stretches: number[] = [];
-  segments.forEach(({ kind, step, ms }, place) => {
+  segments.forEach(({ kind, step, ms }, index) => {
     if (kind !== "thinking") return;
-    const before = segments[place - 1];
+    const before = segments[index - 1];
     if (before?.kind === "thinking" && before.step === step)
       stretches[stretches.length - 1] = (stretches.at(-1) ?? 0) + ms;
     else stretches.push(ms);

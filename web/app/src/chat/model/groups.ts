@@ -16,12 +16,12 @@ export function rowsOf(outline: readonly BlockPosition[], foldable?: ReadonlySet
     else rows.push(...calls.map(({ at }): Row => ({ kind: "block", at })));
     calls = [];
   };
-  for (const place of outline) {
-    const mayFold = foldable?.has(place.at) ?? true;
-    if (place.kind === "tool_call" && place.status === "success" && mayFold) calls.push(place);
+  for (const position of outline) {
+    const mayFold = foldable?.has(position.at) ?? true;
+    if (position.kind === "tool_call" && position.status === "success" && mayFold) calls.push(position);
     else {
       flush();
-      rows.push({ kind: "block", at: place.at });
+      rows.push({ kind: "block", at: position.at });
     }
   }
   flush();
@@ -29,21 +29,23 @@ export function rowsOf(outline: readonly BlockPosition[], foldable?: ReadonlySet
 }
 
 /** Summary of calls: `Weather: Paris · Oslo; Calendar`. */
-export function deedsOf(blocks: readonly (Readonly<Block> | undefined)[]): string {
-  const deeds = new Map<string, string[]>();
+export function summaryOf(blocks: readonly (Readonly<Block> | undefined)[]): string {
+  const summaries = new Map<string, string[]>();
   for (const block of blocks) {
     if (block?.kind !== "tool_call") continue;
     const name = block.title || (block.tool_name ?? "?");
-    deeds.set(name, [...(deeds.get(name) ?? []), askedOf(block)]);
+    summaries.set(name, [...(summaries.get(name) ?? []), firstArgumentOf(block)]);
   }
-  return [...deeds]
-    .map(([name, asked]) => [name, asked.filter((one) => one !== "").join(" · ")].filter(Boolean).join(": "))
+  return [...summaries]
+    .map(([name, requested]) =>
+      [name, requested.filter((one) => one !== "").join(" · ")].filter(Boolean).join(": "),
+    )
     .join("; ");
 }
 
 /** First argument of a call, without its name. */
-function askedOf({ ran_with, arguments: asked }: Extract<Block, { kind: "tool_call" }>): string {
-  const value: unknown = ran_with ?? asked;
+function firstArgumentOf({ ran_with, arguments: requested }: Extract<Block, { kind: "tool_call" }>): string {
+  const value: unknown = ran_with ?? requested;
   if (typeof value !== "object" || value === null) return "";
   const [first] = Object.values(value);
   return typeof first === "string" || typeof first === "number" ? String(first).slice(0, DEED_CHARS_MAX) : "";

@@ -36,9 +36,9 @@ export function statusOf({ isRunning, isStopping, isTaken, connection, head, out
   if (isStopping) return { kind: "stopping" };
   if (connection?.state === "waiting") return { kind: isTaken ? "reconnecting" : "unsent" };
   if (!isTaken) return { kind: "connecting" };
-  const asking = outline.filter((place) => place.status === "awaiting_approval").length;
+  const asking = outline.filter((position) => position.status === "awaiting_approval").length;
   if (asking > 0) return { kind: "needs_you", count: asking };
-  const running = outline.filter((place) => place.status === "running").length;
+  const running = outline.filter((position) => position.status === "running").length;
   if (running > 0) return { kind: "running", count: running };
   const { waiting } = head;
   switch (waiting?.reason) {

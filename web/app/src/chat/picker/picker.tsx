@@ -13,9 +13,9 @@ import { openModels } from "../../connect/open.ts";
 import { useWords } from "../../i18n/use.ts";
 import { answering } from "../../preferences.ts";
 import { useClient } from "../../session/context.tsx";
-import { useAsked } from "../../ui/asked.ts";
 import { Failure } from "../../ui/failure.tsx";
 import { IconButton } from "../../ui/icon-button.tsx";
+import { useRequest } from "../../ui/use-request.ts";
 import { MODES, mode, model } from "../composer/mode.ts";
 import type { Offer } from "../composer/offer.ts";
 import { useChat } from "../context.tsx";
@@ -33,7 +33,7 @@ export default function Picker({ offer, close }: { offer: Offer; close(): void }
   const chosen = useSyncExternalStore(model.subscribe, model.get);
   const dialog = useRef<HTMLDialogElement>(null);
   const [search, setSearch] = useState("");
-  const { value, error, again } = useAsked(
+  const { value, error, again } = useRequest(
     useCallback((signal: AbortSignal) => client.call("GET /v1/models", { signal }), [client]),
   );
   useEffect(() => {
@@ -69,13 +69,13 @@ export default function Picker({ offer, close }: { offer: Offer; close(): void }
   const onKeyDown = (event: KeyboardEvent): void => {
     event.stopPropagation();
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
-    const places = [
+    const elements = [
       ...(dialog.current?.querySelectorAll<HTMLElement>("input[type=search], [data-row]") ?? []),
     ];
-    const at = places.findIndex((place) => document.activeElement?.isSameNode(place));
+    const at = elements.findIndex((element) => document.activeElement?.isSameNode(element));
     if (at < 0) return;
     event.preventDefault();
-    places[at + (event.key === "ArrowDown" ? 1 : -1)]?.focus();
+    elements[at + (event.key === "ArrowDown" ? 1 : -1)]?.focus();
   };
   return (
     <dialog
@@ -146,7 +146,7 @@ export default function Picker({ offer, close }: { offer: Offer; close(): void }
       </div>
       <Modes />
       <footer>
-        <p>{words.told(offer.tools, offer.tokens)}</p>
+        <p>{words.cost(offer.tools, offer.tokens)}</p>
         <button
           type="button"
           className="button"

@@ -26,7 +26,7 @@ const en = {
     native: "The model's own tool calls.",
     text: "Tool calls written as text, for models without native support.",
   } satisfies Record<Mode, string>,
-  told: (tools: number, tokens: number) =>
+  cost: (tools: number, tokens: number) =>
     `${tools} ${tools === 1 ? "tool" : "tools"}, ${grouped(tokens)} tokens before your first message`,
   connect: "Connect a model",
 };
@@ -55,7 +55,7 @@ const zh: PickerWords = {
     native: "使用模型自带的工具调用。",
     text: "把工具调用写成文本，适合不支持原生调用的模型。",
   },
-  told: (tools, tokens) => `${tools} 个工具，第一条消息之前已有 ${grouped(tokens)} Token`,
+  cost: (tools, tokens) => `${tools} 个工具，第一条消息之前已有 ${grouped(tokens)} Token`,
   connect: "连接模型",
 };
 

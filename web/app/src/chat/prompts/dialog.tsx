@@ -114,11 +114,11 @@ function List({ library, use, edit }: ListProps) {
   const onKeyDown = (event: KeyboardEvent): void => {
     if (event.key !== "ArrowDown" && event.key !== "ArrowUp") return;
     const form = event.currentTarget;
-    const places = [...form.querySelectorAll<HTMLElement>("input[type=search], [data-row]")];
-    const at = places.findIndex((place) => document.activeElement?.isSameNode(place));
+    const elements = [...form.querySelectorAll<HTMLElement>("input[type=search], [data-row]")];
+    const at = elements.findIndex((element) => document.activeElement?.isSameNode(element));
     if (at < 0) return;
     event.preventDefault();
-    places[at + (event.key === "ArrowDown" ? 1 : -1)]?.focus();
+    elements[at + (event.key === "ArrowDown" ? 1 : -1)]?.focus();
   };
   const submit = (event: FormEvent): void => {
     event.preventDefault();

@@ -12,7 +12,7 @@ export interface LibraryState {
 
 export class PromptLibrary {
   #state: LibraryState = { prompts: undefined, failure: undefined };
-  #asked: Promise<void> | undefined;
+  #loading: Promise<void> | undefined;
   readonly #client: Throughline;
   readonly #listeners = new Set<() => void>();
 
@@ -28,16 +28,16 @@ export class PromptLibrary {
 
   /** Loads the prompts, one request at a time. Known prompts stay visible. */
   readonly load = (): Promise<void> => {
-    this.#asked ??= this.#client
+    this.#loading ??= this.#client
       .call("GET /v1/saved-prompts")
       .then(
         ({ items }) => this.#set({ prompts: items, failure: undefined }),
         (failure: unknown) => this.#set({ failure }),
       )
       .finally(() => {
-        this.#asked = undefined;
+        this.#loading = undefined;
       });
-    return this.#asked;
+    return this.#loading;
   };
 
   /** Saves a new prompt, or replaces `old`. Throws what the server refuses. */

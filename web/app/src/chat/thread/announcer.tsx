@@ -5,15 +5,15 @@ import type { Announcements } from "../model/announcements.ts";
 /** Live region for screen readers: whole sentences instead of single tokens. */
 export function Announcer({ from }: { from: Announcements }) {
   const wanted = useSyncExternalStore(announcements.subscribe, announcements.get);
-  const [said, setSaid] = useState("");
+  const [text, setText] = useState("");
   const wish = useRef(wanted);
   useEffect(() => {
     wish.current = wanted;
   });
-  useEffect(() => from.listen(setSaid, () => wish.current), [from]);
+  useEffect(() => from.listen(setText, () => wish.current), [from]);
   return (
     <p role="status" className="sr-only">
-      {said}
+      {text}
     </p>
   );
 }

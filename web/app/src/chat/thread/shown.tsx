@@ -3,8 +3,8 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { Avatar } from "../../avatar/model.ts";
 import { useClient } from "../../session/context.tsx";
 import { ChatProvider, EntryProvider } from "../context.tsx";
-import { Attention } from "../model/attention.ts";
 import { ConversationStore } from "../model/conversation.ts";
+import { OpenApprovals } from "../model/open-approvals.ts";
 import { Thread } from "./turn.tsx";
 
 interface ShownProps {
@@ -23,11 +23,11 @@ export function Shown({ events, count, turnId, isRunning = count < events.length
   const client = useClient();
   const store = useStore(events, count);
   const chat = useMemo(() => {
-    const [conversation, attention] = [new ConversationStore(client), new Attention()];
-    return { conversation, attention, avatar: new Avatar(client), hold: () => undefined };
+    const [conversation, openApprovals] = [new ConversationStore(client), new OpenApprovals()];
+    return { conversation, openApprovals, avatar: new Avatar(client), hold: () => undefined };
   }, [client]);
   const entry = useMemo(
-    () => ({ key: "", turnId, store, said: undefined, opened: new Set<number>() }),
+    () => ({ key: "", turnId, store, draft: undefined, opened: new Set<number>() }),
     [store, turnId],
   );
   return (

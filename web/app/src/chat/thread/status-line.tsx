@@ -37,7 +37,7 @@ function OfTurn({ entry, state }: { entry: Entry; state: ConversationState }) {
           {head.started_at > 0 && <Elapsed since={head.started_at} />}
         </span>
       )}
-      <span>{said(status, words)}</span>
+      <span>{statusText(status, words)}</span>
       {"since" in status && status.since !== undefined && <Waited since={status.since} />}
       {"until" in status && status.until !== undefined && <Remaining until={status.until} />}
       {status.kind === "needs_you" && status.count === 1 && <ToQuestion />}
@@ -48,19 +48,19 @@ function OfTurn({ entry, state }: { entry: Entry; state: ConversationState }) {
 /** Button to an open approval while the keys are taken by a text field. Several approvals have their own bar. */
 function ToQuestion() {
   const words = useWords();
-  const { attention } = useChat();
+  const { openApprovals } = useChat();
   return (
     <button
       type="button"
       className="ml-auto rounded-control px-2 hover:text-text"
-      onClick={() => attention.chosen()?.show()}
+      onClick={() => openApprovals.target()?.show()}
     >
       {words.review} <kbd aria-hidden>F6</kbd>
     </button>
   );
 }
 
-function said(status: Status, words: Words): string {
+function statusText(status: Status, words: Words): string {
   switch (status.kind) {
     case "running":
       return words.statusRunning(status.count);

@@ -10,11 +10,11 @@ import { Group } from "../card/group.tsx";
 import { duration } from "../clock.ts";
 import { mode } from "../composer/mode.ts";
 import { EntryProvider, useChat, useEntry } from "../context.tsx";
-import { type Entry, type Said, wordsIn } from "../model/entry.ts";
+import { type DraftPart, type Entry, wordsIn } from "../model/entry.ts";
 import { tokensPerSecond } from "../model/figures.ts";
 import { type Row, rowsOf } from "../model/groups.ts";
 import { Rating } from "./rating.tsx";
-import { SaidParts, UserParts } from "./user.tsx";
+import { DraftParts, UserParts } from "./user.tsx";
 
 /** The user's message and the answer. */
 export const TurnView = memo(function TurnView({ entry, isRunning }: { entry: Entry; isRunning: boolean }) {
@@ -34,7 +34,7 @@ function UserMessage({ isRunning }: { isRunning: boolean }) {
   const entry = useEntry();
   const head = useHead(entry.store);
   const [draft, setDraft] = useState<string>();
-  const given: readonly (UserPart | Said)[] = head.input.length === 0 ? (entry.said ?? []) : head.input;
+  const given: readonly (UserPart | DraftPart)[] = head.input.length === 0 ? (entry.draft ?? []) : head.input;
   const text = wordsIn(given);
   if (draft !== undefined) {
     const submit = (event: FormEvent): void => {
@@ -68,8 +68,8 @@ function UserMessage({ isRunning }: { isRunning: boolean }) {
   }
   return (
     <article aria-label={words.yourMessage} className="group/user mb-4">
-      {head.input.length === 0 && entry.said ? (
-        <SaidParts said={entry.said} />
+      {head.input.length === 0 && entry.draft ? (
+        <DraftParts parts={entry.draft} />
       ) : (
         <UserParts parts={head.input} />
       )}

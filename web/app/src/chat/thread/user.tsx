@@ -1,7 +1,7 @@
 import type { UserPart } from "@throughline/client";
 import { useWords } from "../../i18n/use.ts";
 import { MediaView } from "../../ui/media.tsx";
-import { type Said, wordsIn } from "../model/entry.ts";
+import { type DraftPart, wordsIn } from "../model/entry.ts";
 import { fileIn } from "../model/file-text.ts";
 import { FileChip } from "./file-chip.tsx";
 
@@ -16,17 +16,17 @@ export function UserParts({ parts }: { parts: readonly UserPart[] }) {
           </div>
         ),
       )}
-      <Spoken parts={parts} />
+      <TextParts parts={parts} />
     </>
   );
 }
 
 /** The user's message before the server has it. */
-export function SaidParts({ said }: { said: readonly Said[] }) {
+export function DraftParts({ parts }: { parts: readonly DraftPart[] }) {
   const words = useWords();
   return (
     <>
-      {said.map((part) =>
+      {parts.map((part) =>
         part.type === "image" ? (
           <img
             key={part.file_id}
@@ -36,13 +36,13 @@ export function SaidParts({ said }: { said: readonly Said[] }) {
           />
         ) : null,
       )}
-      <Spoken parts={said} />
+      <TextParts parts={parts} />
     </>
   );
 }
 
 /** Text and text files of a message. */
-function Spoken({ parts }: { parts: readonly (UserPart | Said)[] }) {
+function TextParts({ parts }: { parts: readonly (UserPart | DraftPart)[] }) {
   const words = wordsIn(parts);
   return (
     <>

@@ -21,7 +21,7 @@ export interface Filter {
   readonly turn_id?: string;
 }
 
-export interface Place {
+export interface CallsLocation {
   readonly filter: Filter;
   /** Id of the call whose details are open. */
   readonly call?: string;
@@ -36,26 +36,26 @@ const DAY_MS = 24 * HOUR_MS;
 const SLOW_MS = 1_000;
 
 /** Parses the query of an address. Unknown parts are ignored. */
-export function placeOf(search: string): Place {
-  const said = new URLSearchParams(search);
-  const texts = TEXTS.map((name) => [name, said.get(name)] as const).filter(([, value]) => value);
-  const since = SPANS.find((span) => span === said.get("since"));
-  const call = said.get("call");
+export function callsLocationOf(search: string): CallsLocation {
+  const params = new URLSearchParams(search);
+  const texts = TEXTS.map((name) => [name, params.get(name)] as const).filter(([, value]) => value);
+  const since = SPANS.find((span) => span === params.get("since"));
+  const call = params.get("call");
   return {
     filter: { ...Object.fromEntries(texts), ...(since === undefined ? {} : { since }) },
     ...(call ? { call } : {}),
   };
 }
 
-/** The address of a place: the opposite of {@link placeOf}. */
-export function addressOf({ filter, call }: Place): string {
-  const said = new URLSearchParams();
+/** The address of a place: the opposite of {@link callsLocationOf}. */
+export function addressOf({ filter, call }: CallsLocation): string {
+  const params = new URLSearchParams();
   for (const name of [...TEXTS, "since"] as const) {
     const value = filter[name];
-    if (value) said.set(name, value);
+    if (value) params.set(name, value);
   }
-  if (call) said.set("call", call);
-  return said.size === 0 ? CALLS : `${CALLS}?${said}`;
+  if (call) params.set("call", call);
+  return params.size === 0 ? CALLS : `${CALLS}?${params}`;
 }
 
 /** States that the server counts as `failed`. */

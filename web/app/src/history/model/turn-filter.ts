@@ -14,7 +14,7 @@ export interface TurnFilter {
   readonly since?: Span;
 }
 
-export interface TurnPlace {
+export interface TurnsLocation {
   readonly filter: TurnFilter;
   /** Id of the open turn. */
   readonly turn?: string;
@@ -27,12 +27,12 @@ export type TurnsQuery = NonNullable<OperationInput<"GET /v1/history/turns">["qu
 const TEXTS = ["q", "status", "agent", "model", "conversation_id"] as const;
 
 /** Parses the query of an address. Unknown parts are ignored. */
-export function turnPlaceOf(search: string): TurnPlace {
-  const said = new URLSearchParams(search);
-  const texts = TEXTS.map((name) => [name, said.get(name)] as const).filter(([, value]) => value);
-  const since = SPANS.find((span) => span === said.get("since"));
-  const turn = said.get("turn");
-  const [one, other] = (said.get("compare") ?? "").split(",");
+export function turnsLocationOf(search: string): TurnsLocation {
+  const params = new URLSearchParams(search);
+  const texts = TEXTS.map((name) => [name, params.get(name)] as const).filter(([, value]) => value);
+  const since = SPANS.find((span) => span === params.get("since"));
+  const turn = params.get("turn");
+  const [one, other] = (params.get("compare") ?? "").split(",");
   return {
     filter: { ...Object.fromEntries(texts), ...(since === undefined ? {} : { since }) },
     ...(turn ? { turn } : {}),
@@ -40,16 +40,16 @@ export function turnPlaceOf(search: string): TurnPlace {
   };
 }
 
-/** The address of a place: the opposite of {@link turnPlaceOf}. */
-export function turnAddressOf({ filter, turn, compare }: TurnPlace): string {
-  const said = new URLSearchParams();
+/** The address of a place: the opposite of {@link turnsLocationOf}. */
+export function turnAddressOf({ filter, turn, compare }: TurnsLocation): string {
+  const params = new URLSearchParams();
   for (const name of [...TEXTS, "since"] as const) {
     const value = filter[name];
-    if (value) said.set(name, value);
+    if (value) params.set(name, value);
   }
-  if (turn) said.set("turn", turn);
-  if (compare) said.set("compare", compare.join(","));
-  return said.size === 0 ? "/history" : `/history?${said}`;
+  if (turn) params.set("turn", turn);
+  if (compare) params.set("compare", compare.join(","));
+  return params.size === 0 ? "/history" : `/history?${params}`;
 }
 
 /** The query in the server's format. */

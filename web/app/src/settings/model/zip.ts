@@ -39,8 +39,8 @@ export class Zip {
     const common = [u16(VERSION), u16(UTF8), u16(0), u16(0), u16(0x21), u32(crc32(content))];
     const sizes = [u32(content.length), u32(content.length), u16(path.length), u16(0)];
     const head = joined([u32(LOCAL), ...common, ...sizes, path]);
-    const place = [u16(0), u16(0), u16(0), u32(0), u32(this.#offset)];
-    this.#directory.push(joined([u32(ENTRY), u16(VERSION), ...common, ...sizes, ...place, path]));
+    const attributes = [u16(0), u16(0), u16(0), u32(0), u32(this.#offset)];
+    this.#directory.push(joined([u32(ENTRY), u16(VERSION), ...common, ...sizes, ...attributes, path]));
     this.#parts.push(new Blob([head, content]));
     this.#offset += head.length + content.length;
   }

@@ -20,10 +20,10 @@ export type Draft =
 export type ObjectDraft = Extract<Draft, { kind: "object" }>;
 
 /** Error of a field. */
-export type Flaw = "missing" | "not_a_number" | "not_whole" | "not_json";
+export type FieldErrorCode = "missing" | "not_a_number" | "not_whole" | "not_json";
 
 /** Errors of a form by the JSON pointer of the field: `/cities/0`. */
-export type Flaws = ReadonlyMap<string, Flaw>;
+export type FieldErrors = ReadonlyMap<string, FieldErrorCode>;
 
 /** Draft for a value; `undefined`: absent. */
 export function draftOf(field: Field, value: unknown): Draft {
@@ -82,22 +82,22 @@ function ownOf(value: Record<string, unknown> | undefined, name: string): unknow
 export function argumentsOf(
   form: ObjectField,
   draft: ObjectDraft,
-): { value: Record<string, unknown>; flaws: Flaws } {
-  const flaws = new Map<string, Flaw>();
-  const value = objectOf(form, draft, "", flaws);
-  return { value, flaws };
+): { value: Record<string, unknown>; errors: FieldErrors } {
+  const errors = new Map<string, FieldErrorCode>();
+  const value = objectOf(form, draft, "", errors);
+  return { value, errors };
 }
 
 function objectOf(
   form: ObjectField,
   draft: ObjectDraft,
   at: string,
-  flaws: Map<string, Flaw>,
+  errors: Map<string, FieldErrorCode>,
 ): Record<string, unknown> {
   const entries: [string, unknown][] = Object.entries(draft.rest);
   for (const [name, field] of form.fields) {
     const typed = draft.fields[name];
-    const value = typed === undefined ? undefined : fieldValue(field, typed, `${at}/${name}`, flaws);
+    const value = typed === undefined ? undefined : fieldValue(field, typed, `${at}/${name}`, errors);
     if (value !== undefined) entries.push([name, value]);
   }
   // A key may be `__proto__`.
@@ -105,44 +105,44 @@ function objectOf(
 }
 
 /** Value of a field; `undefined`: absent or invalid. */
-function fieldValue(field: Field, draft: Draft, at: string, flaws: Map<string, Flaw>): unknown {
+function fieldValue(field: Field, draft: Draft, at: string, errors: Map<string, FieldErrorCode>): unknown {
   switch (draft.kind) {
     case "typed":
-      if (draft.text === "") return absent(field, at, flaws);
-      return typedValue(field, draft.text, at, flaws);
+      if (draft.text === "") return absent(field, at, errors);
+      return typedValue(field, draft.text, at, errors);
     case "json":
-      return draft.text.trim() === "" ? absent(field, at, flaws) : jsonOf(draft.text, at, flaws);
+      return draft.text.trim() === "" ? absent(field, at, errors) : jsonOf(draft.text, at, errors);
     case "list":
-      if (!draft.isGiven || field.kind !== "list") return absent(field, at, flaws);
-      return draft.items.map((item, index) => fieldValue(field.item, item, `${at}/${index}`, flaws));
+      if (!draft.isGiven || field.kind !== "list") return absent(field, at, errors);
+      return draft.items.map((item, index) => fieldValue(field.item, item, `${at}/${index}`, errors));
     case "object":
-      if (!draft.isGiven || field.kind !== "object") return absent(field, at, flaws);
-      return objectOf(field, draft, at, flaws);
+      if (!draft.isGiven || field.kind !== "object") return absent(field, at, errors);
+      return objectOf(field, draft, at, errors);
   }
 }
 
-function absent(field: Field, at: string, flaws: Map<string, Flaw>): null | undefined {
+function absent(field: Field, at: string, errors: Map<string, FieldErrorCode>): null | undefined {
   if (!field.isRequired) return undefined;
   if (field.isNullable) return null;
-  flaws.set(at, "missing");
+  errors.set(at, "missing");
   return undefined;
 }
 
-function typedValue(field: Field, text: string, at: string, flaws: Map<string, Flaw>): unknown {
+function typedValue(field: Field, text: string, at: string, errors: Map<string, FieldErrorCode>): unknown {
   if (field.kind === "text") return text;
-  if (field.kind !== "number") return jsonOf(text, at, flaws);
+  if (field.kind !== "number") return jsonOf(text, at, errors);
   const number = Number(text);
-  if (text.trim() === "" || !Number.isFinite(number)) flaws.set(at, "not_a_number");
-  else if (field.isWhole && !Number.isInteger(number)) flaws.set(at, "not_whole");
+  if (text.trim() === "" || !Number.isFinite(number)) errors.set(at, "not_a_number");
+  else if (field.isWhole && !Number.isInteger(number)) errors.set(at, "not_whole");
   else return number;
   return undefined;
 }
 
-function jsonOf(text: string, at: string, flaws: Map<string, Flaw>): unknown {
+function jsonOf(text: string, at: string, errors: Map<string, FieldErrorCode>): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    flaws.set(at, "not_json");
+    errors.set(at, "not_json");
     return undefined;
   }
 }

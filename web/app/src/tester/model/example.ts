@@ -7,13 +7,13 @@ import { type Field, formOf } from "./fields.ts";
 export function exampleReply(
   tool: Pick<ToolInfo, "wire_name" | "parameters">,
   before: string,
-  behind: string,
+  after: string,
 ): string {
   const lines = [
     ["tool_name", tool.wire_name] as const,
     ...Object.entries(exampleArguments(tool)).map(([name, value]) => [name, asText(value)] as const),
   ].map(([name, value]) => `${name}:「始」${value}「末」`);
-  return `${before}\n\n<<<[TOOL_REQUEST]>>>\n${lines.join(",\n")}\n<<<[END_TOOL_REQUEST]>>>\n\n${behind}\n`;
+  return `${before}\n\n<<<[TOOL_REQUEST]>>>\n${lines.join(",\n")}\n<<<[END_TOOL_REQUEST]>>>\n\n${after}\n`;
 }
 
 /** Required arguments with values of the right types. */

@@ -1,7 +1,7 @@
 // Fields of a form for a JSON Schema. Framework-free.
 
 /** Properties of every field. */
-interface Said {
+interface FieldMeta {
   description: string | undefined;
   isRequired: boolean;
   /** Accepts `null`. */
@@ -10,7 +10,7 @@ interface Said {
   fallback: string | undefined;
 }
 
-export type Field = Said &
+export type Field = FieldMeta &
   (
     | { kind: "text"; isLong: boolean }
     | { kind: "number"; isWhole: boolean; minimum: number | undefined; maximum: number | undefined }
@@ -22,7 +22,7 @@ export type Field = Said &
     | { kind: "json" }
   );
 
-export type ObjectField = Said & { kind: "object"; fields: readonly (readonly [string, Field])[] };
+export type ObjectField = FieldMeta & { kind: "object"; fields: readonly (readonly [string, Field])[] };
 
 type Schema = Readonly<Record<string, unknown>>;
 
@@ -35,7 +35,7 @@ const DEPTH_MAX = 8;
 export function formOf(schema: unknown): ObjectField {
   const root: Schema = isObject(schema) ? schema : {};
   const read = new Reader(root).field(root, true, []);
-  return read.kind === "object" ? read : { ...said({}, true, false), kind: "object", fields: [] };
+  return read.kind === "object" ? read : { ...metaOf({}, true, false), kind: "object", fields: [] };
 }
 
 class Reader {
@@ -48,13 +48,13 @@ class Reader {
   /** `inside`: references on the way to here, to detect cycles. */
   field(given: unknown, isRequired: boolean, inside: readonly string[]): Field {
     const { schema, isNullable, path } = this.#plain(given, inside);
-    const about = said(schema, isRequired, isNullable);
-    if (path === undefined || path.length > DEPTH_MAX) return { ...about, kind: "json" };
-    if ("const" in schema) return { ...about, kind: "choice", choices: [schema.const] };
+    const meta = metaOf(schema, isRequired, isNullable);
+    if (path === undefined || path.length > DEPTH_MAX) return { ...meta, kind: "json" };
+    if ("const" in schema) return { ...meta, kind: "choice", choices: [schema.const] };
     if (Array.isArray(schema.enum)) {
       const choices = schema.enum.filter((one) => one !== null);
       return {
-        ...about,
+        ...meta,
         isNullable: isNullable || choices.length < schema.enum.length,
         kind: "choice",
         choices,
@@ -63,42 +63,42 @@ class Reader {
     switch (typeOf(schema)) {
       case "string":
         return {
-          ...about,
+          ...meta,
           kind: "text",
           isLong: typeof schema.maxLength === "number" && schema.maxLength > LINE_CHARS_MAX,
         };
       case "number":
       case "integer":
         return {
-          ...about,
+          ...meta,
           kind: "number",
           isWhole: typeOf(schema) === "integer",
           minimum: numberOf(schema.minimum),
           maximum: numberOf(schema.maximum),
         };
       case "boolean":
-        return { ...about, kind: "boolean" };
+        return { ...meta, kind: "boolean" };
       case "array":
         return isObject(schema.items)
-          ? { ...about, kind: "list", item: this.field(schema.items, true, [...path, ""]) }
-          : { ...about, kind: "json" };
+          ? { ...meta, kind: "list", item: this.field(schema.items, true, [...path, ""]) }
+          : { ...meta, kind: "json" };
       case "object":
-        return this.#object(schema, about, path);
+        return this.#object(schema, meta, path);
       default:
-        return { ...about, kind: "json" };
+        return { ...meta, kind: "json" };
     }
   }
 
-  #object(schema: Schema, about: Said, path: readonly string[]): Field {
+  #object(schema: Schema, meta: FieldMeta, path: readonly string[]): Field {
     const isRoot = path.length === 0;
     const properties = isObject(schema.properties) ? Object.entries(schema.properties) : [];
     // An object with arbitrary keys has no fields.
-    if (properties.length === 0 && !isRoot) return { ...about, kind: "json" };
+    if (properties.length === 0 && !isRoot) return { ...meta, kind: "json" };
     const required = Array.isArray(schema.required) ? schema.required : [];
     const fields = properties.map(
       ([name, property]) => [name, this.field(property, required.includes(name), [...path, ""])] as const,
     );
-    return { ...about, kind: "object", fields };
+    return { ...meta, kind: "object", fields };
   }
 
   /** Resolves references, and removes an optional `null`. `path` is absent for a cycle. */
@@ -142,7 +142,7 @@ class Reader {
   }
 }
 
-function said(schema: Schema, isRequired: boolean, isNullable: boolean): Said {
+function metaOf(schema: Schema, isRequired: boolean, isNullable: boolean): FieldMeta {
   const { description, default: fallback } = schema;
   return {
     description: typeof description === "string" && description !== "" ? description : undefined,

@@ -3,17 +3,17 @@
 import type { ParsedReply, ParsedRequest, ParsedWarning } from "@throughline/client";
 
 /** Expected outcome of a call in the text. */
-export type Fate = "runs" | "asks" | "denied" | "not_started" | "arriving";
+export type Outlook = "runs" | "asks" | "denied" | "not_started" | "arriving";
 
 export type Passage =
   | { kind: "text"; text: string }
   /** `number`: from 1, in the order of the text. */
-  | { kind: "call"; text: string; number: number; fate: Fate }
+  | { kind: "call"; text: string; number: number; outlook: Outlook }
   /** The text that the warning is about begins here. */
   | { kind: "warning"; text: string; warning: ParsedWarning };
 
 /** Converts offsets in UTF-8 bytes to offsets in the text. */
-export function placesIn(text: string): (byte: number) => number {
+export function offsetsIn(text: string): (byte: number) => number {
   const units: number[] = [];
   let unit = 0;
   for (const character of text) {
@@ -38,20 +38,25 @@ export function warningsOf(parsed: ParsedReply, isWhole: boolean): readonly Pars
 }
 
 /** Outlook of a call. It is arriving while its end is missing and nothing follows but a part of a marker. */
-export function fateOf(request: ParsedRequest, parsed: ParsedReply, text: string, isWhole: boolean): Fate {
-  const fate = FATES.find((fate) => fate === request.outlook) ?? "not_started";
-  if (isWhole || request.arguments !== null) return fate;
-  const place = placesIn(text);
+export function outlookOf(
+  request: ParsedRequest,
+  parsed: ParsedReply,
+  text: string,
+  isWhole: boolean,
+): Outlook {
+  const outlook = OUTLOOKS.find((outlook) => outlook === request.outlook) ?? "not_started";
+  if (isWhole || request.arguments !== null) return outlook;
+  const offset = offsetsIn(text);
   const torn = parsed.warnings.find(({ kind, at }) => kind === TORN && at >= request.end);
-  const behind = text.slice(place(request.end), torn && place(torn.at));
-  return behind.trim() === "" ? "arriving" : fate;
+  const rest = text.slice(offset(request.end), torn && offset(torn.at));
+  return rest.trim() === "" ? "arriving" : outlook;
 }
 
-const FATES: readonly Fate[] = ["runs", "asks", "denied", "not_started"];
+const OUTLOOKS: readonly Outlook[] = ["runs", "asks", "denied", "not_started"];
 
 /** The text in order, cut at calls and warnings. Joined it is the same text. */
 export function passagesOf(text: string, parsed: ParsedReply, isWhole: boolean): Passage[] {
-  const place = placesIn(text);
+  const offset = offsetsIn(text);
   const passages: Passage[] = [];
   let here = 0;
   const upTo = (end: number): void => {
@@ -63,13 +68,13 @@ export function passagesOf(text: string, parsed: ParsedReply, isWhole: boolean):
     ...warningsOf(parsed, isWhole).map((warning) => ({ start: warning.at, warning })),
   ].sort((one, other) => one.start - other.start);
   for (const mark of marks) {
-    const start = place(mark.start);
+    const start = offset(mark.start);
     if (start < here) continue;
     upTo(start);
     if ("request" in mark) {
-      here = Math.max(place(mark.request.end), start);
-      const fate = fateOf(mark.request, parsed, text, isWhole);
-      passages.push({ kind: "call", text: text.slice(start, here), number: mark.number, fate });
+      here = Math.max(offset(mark.request.end), start);
+      const outlook = outlookOf(mark.request, parsed, text, isWhole);
+      passages.push({ kind: "call", text: text.slice(start, here), number: mark.number, outlook });
     } else {
       here = endOfLine(text, start);
       passages.push({ kind: "warning", text: text.slice(start, here), warning: mark.warning });

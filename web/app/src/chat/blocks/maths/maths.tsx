@@ -3,19 +3,19 @@ import { type ReactNode, useEffect, useSyncExternalStore } from "react";
 type Library = typeof import("./mathml.ts");
 
 let library: Library | undefined;
-let asked: Promise<void> | undefined;
+let loading: Promise<void> | undefined;
 const listeners = new Set<() => void>();
 
 /** Loads the library with the first formula; until then, and if that fails, a formula is shown as its source. */
 function fetchLibrary(): void {
-  if (asked !== undefined) return;
-  asked = import("./mathml.ts")
+  if (loading !== undefined) return;
+  loading = import("./mathml.ts")
     .then((found) => {
       library = found;
       for (const listener of listeners) listener();
     })
     .catch(() => {
-      asked = undefined;
+      loading = undefined;
     });
 }
 
@@ -37,22 +37,22 @@ interface MathsProps {
 export function Maths({ tex, raw, isDisplay, isClosed }: MathsProps): ReactNode {
   const found = useSyncExternalStore(subscribe, () => library);
   useEffect(fetchLibrary, []);
-  const look = `maths ${isDisplay ? "maths-display" : ""}`;
+  const className = `maths ${isDisplay ? "maths-display" : ""}`;
   if (!isClosed || found === undefined)
     return (
-      <span className={`${look} maths-source`} dir="ltr">
+      <span className={`${className} maths-source`} dir="ltr">
         {raw.trim()}
       </span>
     );
   const drawn = found.mathOf(tex, isDisplay);
   if ("error" in drawn)
     return (
-      <code className={`${look} maths-wrong`} title={drawn.error} dir="ltr">
+      <code className={`${className} maths-wrong`} title={drawn.error} dir="ltr">
         {raw.trim()}
       </code>
     );
   return (
-    <span className={look} data-tex={raw.trim()} dir="ltr">
+    <span className={className} data-tex={raw.trim()} dir="ltr">
       {drawn.element}
     </span>
   );

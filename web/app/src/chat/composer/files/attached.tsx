@@ -25,7 +25,7 @@ export default function Attached({ attachments }: { attachments: Attachments }) 
       {list.length > 0 && (
         <ul aria-label={words.files} className="attached">
           {list.map((one) => (
-            <li key={one.key} aria-busy={one.said === undefined}>
+            <li key={one.key} aria-busy={one.part === undefined}>
               {one.url === undefined ? <FileText aria-hidden size={20} /> : <img src={one.url} alt="" />}
               <span>
                 <bdi title={one.name}>{one.name}</bdi>
@@ -72,9 +72,9 @@ export default function Attached({ attachments }: { attachments: Attachments }) 
   );
 }
 
-function noteOf({ said, bytes }: Attachment, words: FileWords): string {
-  if (said === undefined) return words.reading;
-  const pages = said.type === "text" ? fileIn(said.text)?.pages : undefined;
+function noteOf({ part, bytes }: Attachment, words: FileWords): string {
+  if (part === undefined) return words.reading;
+  const pages = part.type === "text" ? fileIn(part.text)?.pages : undefined;
   if (pages === undefined) return bytes === 0 ? "" : size(bytes);
   return pages.includes(" of ") ? words.partly(pages) : words.pages(pages);
 }

@@ -38,7 +38,7 @@ export class ConversationList {
     labels: { folders: [], tags: [] },
     isLoading: true,
   };
-  #asked = 0;
+  #latest = 0;
   readonly #client: Throughline;
   readonly #listeners = new Set<() => void>();
 
@@ -63,29 +63,29 @@ export class ConversationList {
     const { view, query } = this.#state;
     // A search does not change with the list.
     if (query.trim() !== "") return;
-    const asked = this.#ask();
+    const request = this.#nextRequest();
     try {
       const [page, labels] = await Promise.all([
         this.#page(view, undefined),
         this.#client.call("GET /v1/conversations/labels"),
       ]);
-      if (asked !== this.#asked || view !== this.#state.view) return;
+      if (request !== this.#latest || view !== this.#state.view) return;
       const known = new Set(page.items.map(({ id }) => id));
       // Older conversations follow this page, as before.
       const last = page.items.at(-1)?.updated_at ?? 0;
       const { items, next } = this.#state;
-      const behind =
+      const older =
         page.next == null ? [] : items.filter((one) => !known.has(one.id) && one.updated_at < last);
-      const isMore = behind.length > 0;
+      const isMore = older.length > 0;
       this.#set({
-        items: [...page.items, ...behind],
+        items: [...page.items, ...older],
         next: isMore ? next : (page.next ?? undefined),
         labels,
       });
     } catch {
       // Loaded rows stay; the next refresh tries again.
     } finally {
-      if (asked === this.#asked) this.#set({ isLoading: false });
+      if (request === this.#latest) this.#set({ isLoading: false });
     }
   }
 
@@ -98,18 +98,18 @@ export class ConversationList {
       return;
     }
     if (next === undefined) return;
-    const asked = this.#ask();
+    const request = this.#nextRequest();
     this.#set({ isLoading: true });
     try {
       const page = await this.#page(view, next);
-      if (asked !== this.#asked) return;
+      if (request !== this.#latest) return;
       const known = new Set(this.#state.items.map(({ id }) => id));
       const items = [...this.#state.items, ...page.items.filter(({ id }) => !known.has(id))];
       this.#set({ items, next: page.next ?? undefined });
     } catch {
       // The next scroll tries again.
     } finally {
-      if (asked === this.#asked) this.#set({ isLoading: false });
+      if (request === this.#latest) this.#set({ isLoading: false });
     }
   }
 
@@ -153,7 +153,7 @@ export class ConversationList {
   }
 
   async #find(query: string, from: string | undefined): Promise<void> {
-    const asked = this.#ask();
+    const request = this.#nextRequest();
     this.#set({ isLoading: true });
     try {
       let cursor = from;
@@ -162,7 +162,7 @@ export class ConversationList {
           query: { q: query, limit: HITS, ...(cursor === undefined ? {} : { cursor }) },
         });
         // A newer request has replaced this one.
-        if (asked !== this.#asked) return;
+        if (request !== this.#latest) return;
         cursor = page.next ?? undefined;
         this.#set({ hits: [...this.#state.hits, ...page.items], hitsNext: cursor });
         if (cursor === undefined || page.items.length > 0) return;
@@ -170,13 +170,13 @@ export class ConversationList {
     } catch {
       // Loaded hits stay.
     } finally {
-      if (asked === this.#asked) this.#set({ isLoading: false });
+      if (request === this.#latest) this.#set({ isLoading: false });
     }
   }
 
-  #ask(): number {
-    this.#asked += 1;
-    return this.#asked;
+  #nextRequest(): number {
+    this.#latest += 1;
+    return this.#latest;
   }
 
   #set(change: Partial<ListState>): void {

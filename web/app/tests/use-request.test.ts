@@ -1,6 +1,6 @@
 import { act, renderHook } from "@testing-library/react";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { useAsked } from "../src/ui/asked.ts";
+import { useRequest } from "../src/ui/use-request.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -13,7 +13,7 @@ const after = (ms: number): Promise<void> => act(async () => void (await vi.adva
 
 test("another wait asks nothing by itself, and holds for what is asked next", async () => {
   const [first, second] = [vi.fn(async () => "one"), vi.fn(async () => "two")];
-  const { result, rerender } = renderHook(({ ask, waitMs }) => useAsked(ask, waitMs), {
+  const { result, rerender } = renderHook(({ ask, waitMs }) => useRequest(ask, waitMs), {
     initialProps: { ask: first, waitMs: 0 },
   });
   await after(0);
@@ -33,7 +33,7 @@ test("another wait asks nothing by itself, and holds for what is asked next", as
 
 test("what is asked and what it waits may change together", async () => {
   const [first, second] = [vi.fn(async () => "one"), vi.fn(async () => "two")];
-  const { result, rerender } = renderHook(({ ask, waitMs }) => useAsked(ask, waitMs), {
+  const { result, rerender } = renderHook(({ ask, waitMs }) => useRequest(ask, waitMs), {
     initialProps: { ask: first, waitMs: 300 },
   });
   await after(100);
@@ -45,7 +45,7 @@ test("what is asked and what it waits may change together", async () => {
 
 test("the same is asked again when somebody wants it", async () => {
   const ask = vi.fn(async () => "one");
-  const { result } = renderHook(() => useAsked(ask));
+  const { result } = renderHook(() => useRequest(ask));
   await after(0);
   act(() => result.current.again());
   await after(0);

@@ -1,7 +1,7 @@
 // Open approvals: with several of them, exactly one gets the keys. Framework-free.
 
 /** A card with an open approval. */
-export interface Pending {
+export interface OpenApproval {
   id: string;
   approve(): void;
   deny(): void;
@@ -16,54 +16,54 @@ export interface Pending {
 }
 
 /** The card that gets a key: the newest one on the screen, else the newest. */
-export class Attention {
-  #pending: readonly Pending[] = [];
+export class OpenApprovals {
+  #approvals: readonly OpenApproval[] = [];
   readonly #listeners = new Set<() => void>();
 
-  readonly get = (): readonly Pending[] => this.#pending;
+  readonly get = (): readonly OpenApproval[] => this.#approvals;
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   };
 
   /** Registers a card; returns a function that removes it. */
-  ask(pending: Pending): () => void {
-    this.#set([...this.#pending, pending]);
-    return () => this.#set(this.#pending.filter((one) => one !== pending));
+  add(approvals: OpenApproval): () => void {
+    this.#set([...this.#approvals, approvals]);
+    return () => this.#set(this.#approvals.filter((one) => one !== approvals));
   }
 
-  chosen(): Pending | undefined {
-    return this.#pending.findLast((one) => one.isVisible()) ?? this.#pending.at(-1);
+  target(): OpenApproval | undefined {
+    return this.#approvals.findLast((one) => one.isVisible()) ?? this.#approvals.at(-1);
   }
 
   /** Handles a key; returns whether it was for a card. */
   key(event: Pick<KeyboardEvent, "key" | "ctrlKey" | "metaKey" | "altKey" | "shiftKey" | "repeat">): boolean {
     if (event.ctrlKey || event.metaKey || event.altKey || event.repeat) return false;
-    const chosen = this.chosen();
-    if (chosen === undefined) return false;
+    const target = this.target();
+    if (target === undefined) return false;
     const key = event.key.toLowerCase();
     if (event.shiftKey) {
-      const choose = { a: chosen.choose, d: chosen.chooseDenial }[key];
+      const choose = { a: target.choose, d: target.chooseDenial }[key];
       choose?.();
       return choose !== undefined;
     }
     switch (key) {
       case "a":
-        chosen.approve();
+        target.approve();
         return true;
       case "d":
-        chosen.deny();
+        target.deny();
         return true;
       case "f6":
-        chosen.show();
+        target.show();
         return true;
       default:
         return false;
     }
   }
 
-  #set(pending: readonly Pending[]): void {
-    this.#pending = pending;
+  #set(approvals: readonly OpenApproval[]): void {
+    this.#approvals = approvals;
     for (const listener of this.#listeners) listener();
   }
 }

@@ -4,13 +4,13 @@
 import { objectFrom } from "./draft.ts";
 
 /** Tool and arguments in an address. */
-export interface Asked {
+export interface TesterLocation {
   tool: string | undefined;
   arguments: Record<string, unknown> | undefined;
 }
 
 /** Parses the hash; arguments that are not a JSON object are ignored. */
-export function askedBy(hash: string): Asked {
+export function testerLocationOf(hash: string): TesterLocation {
   const words = new URLSearchParams(hash.replace(/^#/, ""));
   const args = words.get("arguments");
   return { tool: words.get("tool") ?? undefined, arguments: args === null ? undefined : objectFrom(args) };

@@ -1,18 +1,18 @@
 import { useId } from "react";
-import { DIALECTS, NAME_MAX, nameOf, type Own } from "./own.ts";
+import { type CustomUpstream, DIALECTS, NAME_MAX, nameOf } from "./custom-upstream.ts";
 import { useConnectWords } from "./words.ts";
 
-interface OwnFieldsProps {
-  own: Own;
-  change(own: Own): void;
+interface CustomFieldsProps {
+  upstream: CustomUpstream;
+  change(upstream: CustomUpstream): void;
   /** The invalid field, as the server calls it. */
-  wrong: string | undefined;
+  invalidField: string | undefined;
   /** Id of the element with the error message. */
-  why: string;
+  errorId: string;
 }
 
 /** Fields for address, name and API of a custom upstream. */
-export function OwnFields({ own, change, wrong, why }: OwnFieldsProps) {
+export function CustomFields({ upstream, change, invalidField, errorId }: CustomFieldsProps) {
   const words = useConnectWords();
   const [address, name, dialect, hint] = [useId(), useId(), useId(), useId()];
   return (
@@ -30,11 +30,11 @@ export function OwnFields({ own, change, wrong, why }: OwnFieldsProps) {
         pattern="\s*https?://.+"
         title={words.addressForm}
         placeholder="http://localhost:8000/v1"
-        aria-invalid={wrong === "base_url"}
-        aria-describedby={`${hint} ${why}`}
+        aria-invalid={invalidField === "base_url"}
+        aria-describedby={`${hint} ${errorId}`}
         className="field"
-        value={own.address}
-        onChange={(event) => change({ ...own, address: event.currentTarget.value })}
+        value={upstream.address}
+        onChange={(event) => change({ ...upstream, address: event.currentTarget.value })}
       />
       <p id={hint}>{words.addressHint}</p>
       <label htmlFor={name}>{words.name}</label>
@@ -48,19 +48,19 @@ export function OwnFields({ own, change, wrong, why }: OwnFieldsProps) {
         maxLength={NAME_MAX}
         pattern="[\p{L}\p{N}._\-]+"
         title={words.nameForm}
-        aria-invalid={wrong === "upstream"}
-        aria-describedby={why}
+        aria-invalid={invalidField === "upstream"}
+        aria-describedby={errorId}
         className="field"
-        value={nameOf(own)}
-        onChange={(event) => change({ ...own, name: event.currentTarget.value })}
+        value={nameOf(upstream)}
+        onChange={(event) => change({ ...upstream, name: event.currentTarget.value })}
       />
       <label htmlFor={dialect}>{words.dialect}</label>
       <select
         id={dialect}
-        aria-invalid={wrong === "dialect"}
+        aria-invalid={invalidField === "dialect"}
         className="field"
-        value={own.dialect}
-        onChange={(event) => change({ ...own, dialect: event.currentTarget.value })}
+        value={upstream.dialect}
+        onChange={(event) => change({ ...upstream, dialect: event.currentTarget.value })}
       >
         {DIALECTS.map(([dialect, title]) => (
           <option key={dialect} value={dialect}>

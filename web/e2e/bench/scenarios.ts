@@ -1,19 +1,19 @@
 // Measurements besides streaming: start, a long conversation, a large result, and memory after fifty turns.
 
 import { median, most, OURS, percentile, rounded } from "./figures.ts";
-import type { Asked } from "./prepare.ts";
+import type { MeasuredServer } from "./prepare.ts";
 import { Tab } from "./tab.ts";
 
 const PAUSE_MS = 16;
 
 /** Time from an empty cache to an editable composer. */
-export async function start(asked: Asked, times: number) {
+export async function start(target: MeasuredServer, times: number) {
   const rows: { script: number; wall: number; long: number; heap: number }[] = [];
   for (let time = 0; time < times; time += 1) {
     const tab = await Tab.open("about:blank");
     const before = await tab.counters();
     const began = Date.now();
-    await tab.page.goto(asked.url);
+    await tab.page.goto(target.url);
     await tab.page.locator("textarea").first().waitFor();
     await tab.page.locator("textarea").first().press("x");
     const wall = Date.now() - began;
@@ -39,9 +39,9 @@ export async function start(asked: Asked, times: number) {
 }
 
 /** Scrolls through a long conversation, from its end to its beginning and back. */
-export async function scroll(asked: Asked, messages: number) {
-  const conversation = await asked.conversation(messages, "rate=0 seconds=1 cards=5 rows=4");
-  const tab = await Tab.open(asked.at(`/c/${conversation}`));
+export async function scroll(target: MeasuredServer, messages: number) {
+  const conversation = await target.conversation(messages, "rate=0 seconds=1 cards=5 rows=4");
+  const tab = await Tab.open(target.at(`/c/${conversation}`));
   const article = tab.page.getByRole("article", { name: "Assistant message" });
   await article.first().waitFor();
   const older = tab.page.getByRole("button", { name: "Load earlier messages" });
@@ -95,9 +95,9 @@ export async function scroll(asked: Asked, messages: number) {
 }
 
 /** Opens a card with two megabytes, then the whole result. */
-export async function big(asked: Asked) {
-  const conversation = await asked.conversation(1, "rate=0 seconds=1 cards=1 rows=26000");
-  const tab = await Tab.open(asked.at(`/c/${conversation}`));
+export async function big(target: MeasuredServer) {
+  const conversation = await target.conversation(1, "rate=0 seconds=1 cards=1 rows=26000");
+  const tab = await Tab.open(target.at(`/c/${conversation}`));
   await tab.page.locator(".card-head").waitFor();
   const opened = await shownAfter(tab, ".card-head", ".card-body");
   const all = tab.page.getByRole("button", { name: /Load all/ });
@@ -118,30 +118,30 @@ export async function big(asked: Asked) {
 
 /** Time from a click to the frame in which an element appears or disappears. */
 async function shownAfter(tab: Tab, clicked: string, shown: string | undefined): Promise<number> {
-  const place = tab.page.locator(clicked).first();
-  await place.evaluate((element, selector) => {
+  const target = tab.page.locator(clicked).first();
+  await target.evaluate((element, selector) => {
     const there = (): boolean =>
       selector === undefined ? !element.isConnected : document.querySelector(selector) !== null;
     const state = window as unknown as { shownAfter: Promise<number> };
     state.shownAfter = new Promise((resolve) => {
       element.addEventListener("pointerdown", () => {
         const began = performance.now();
-        const look = (): void => {
-          if (!there()) return void requestAnimationFrame(look);
+        const check = (): void => {
+          if (!there()) return void requestAnimationFrame(check);
           // After this frame it has been painted.
           setTimeout(() => resolve(performance.now() - began));
         };
-        look();
+        check();
       });
     });
   }, shown);
-  await place.click();
+  await target.click();
   return await tab.page.evaluate(() => (window as unknown as { shownAfter: Promise<number> }).shownAfter);
 }
 
 /** Turn after turn, each in a conversation of its own: memory of conversations that are closed. */
-export async function growth(asked: Asked, first: number, turns: number) {
-  const tab = await Tab.open(asked.url);
+export async function growth(target: MeasuredServer, first: number, turns: number) {
+  const tab = await Tab.open(target.url);
   const measure = async () => {
     await tab.page.getByRole("link", { name: "New conversation" }).click();
     await tab.page.getByRole("heading", { name: /What can I do/ }).waitFor();

@@ -14,20 +14,20 @@ export const DIALECTS = [
   ["bedrock-anthropic", "Bedrock InvokeModel (Anthropic)"],
 ] as const;
 
-export interface Own {
+export interface CustomUpstream {
   readonly address: string;
   /** Name of the upstream; absent = derived from the address. */
   readonly name?: string;
   readonly dialect: string;
 }
 
-export const NOTHING: Own = { address: "", dialect: DIALECTS[0][0] };
+export const NOTHING: CustomUpstream = { address: "", dialect: DIALECTS[0][0] };
 
 /** Maximum length of a name on the server. */
 export const NAME_MAX = 64;
 
 /** Name from an address: `http://gpu-box:8000/v1` → `gpu-box-8000`, so that two ports of a machine have two names. */
-export function nameOf({ name, address }: Own): string {
+export function nameOf({ name, address }: CustomUpstream): string {
   if (name !== undefined) return name.trim();
   let url: URL;
   try {
@@ -41,27 +41,30 @@ export function nameOf({ name, address }: Own): string {
 }
 
 /** The upstream as the server takes it. */
-export interface Where {
+export interface UpstreamAddress {
   base_url: string;
   dialect: string;
 }
 
-export function whereOf({ address, dialect }: Own): Where {
+export function addressOf({ address, dialect }: CustomUpstream): UpstreamAddress {
   return { base_url: address.trim(), dialect };
 }
 
 /** Copied addresses often lack their end: if nothing lists models there, `/v1` is tried. */
-export async function asked<T>(own: Own, ask: (where: Where) => Promise<T>): Promise<[Own, T]> {
+export async function withV1Fallback<T>(
+  upstream: CustomUpstream,
+  ask: (target: UpstreamAddress) => Promise<T>,
+): Promise<[CustomUpstream, T]> {
   try {
-    return [own, await ask(whereOf(own))];
+    return [upstream, await ask(addressOf(upstream))];
   } catch (error) {
-    const { base_url, dialect } = whereOf(own);
+    const { base_url, dialect } = addressOf(upstream);
     const isWhole = !dialect.startsWith("openai") || /\/v\d\w*\/?$/.test(base_url);
     if (isWhole || !listsNothing(error)) throw error;
-    const behind = { ...own, address: `${base_url.replace(/\/+$/, "")}/v1` };
+    const fallback = { ...upstream, address: `${base_url.replace(/\/+$/, "")}/v1` };
     return [
-      behind,
-      await ask(whereOf(behind)).catch((another: unknown) => {
+      fallback,
+      await ask(addressOf(fallback)).catch((another: unknown) => {
         // Neither address works: the typed one was meant.
         throw listsNothing(another) ? error : another;
       }),
@@ -75,8 +78,8 @@ export function listsNothing(error: unknown): boolean {
 }
 
 /** The equivalent command for a terminal on the server's machine. */
-export function commandOf(own: Own): string[] {
-  const { base_url, dialect } = whereOf(own);
+export function commandOf(upstream: CustomUpstream): string[] {
+  const { base_url, dialect } = addressOf(upstream);
   const address = `'${base_url.replaceAll("'", "%27")}'`;
-  return ["throughline", "connect", nameOf(own), "--base-url", address, "--api", dialect];
+  return ["throughline", "connect", nameOf(upstream), "--base-url", address, "--api", dialect];
 }

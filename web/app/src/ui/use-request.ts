@@ -1,7 +1,7 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 
 /** State of a request: the last value stays until the next one. */
-export interface Answered<T> {
+export interface RequestState<T> {
   /** The request function that the value belongs to. */
   to: unknown;
   value: T | undefined;
@@ -12,11 +12,11 @@ export interface Answered<T> {
  * Sends a request when `ask` changes, and ignores outdated responses. `ask` must be stable (`useCallback`); without it nothing is sent.
  * `waitMs` delays the next request; a new value alone sends nothing.
  */
-export function useAsked<T>(
+export function useRequest<T>(
   ask: ((signal: AbortSignal) => Promise<T>) | undefined,
   waitMs = 0,
-): Answered<T> & { again(): void } {
-  const [answer, setAnswer] = useState<Answered<T>>({ to: undefined, value: undefined, error: undefined });
+): RequestState<T> & { again(): void } {
+  const [state, setState] = useState<RequestState<T>>({ to: undefined, value: undefined, error: undefined });
   const [attempt, setAttempt] = useState(0);
   const wait = useRef(waitMs);
   useEffect(() => {
@@ -28,8 +28,8 @@ export function useAsked<T>(
     const leave = new AbortController();
     const timer = setTimeout(() => {
       ask(leave.signal).then(
-        (value) => leave.signal.aborted || setAnswer({ to: ask, value, error: undefined }),
-        (error: unknown) => leave.signal.aborted || setAnswer(({ value }) => ({ to: ask, value, error })),
+        (value) => leave.signal.aborted || setState({ to: ask, value, error: undefined }),
+        (error: unknown) => leave.signal.aborted || setState(({ value }) => ({ to: ask, value, error })),
       );
     }, wait.current);
     return () => {
@@ -38,5 +38,5 @@ export function useAsked<T>(
     };
   }, [ask, attempt]);
   const again = useCallback(() => setAttempt((attempt) => attempt + 1), []);
-  return { ...answer, again };
+  return { ...state, again };
 }

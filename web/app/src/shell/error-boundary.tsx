@@ -2,7 +2,7 @@ import { Component, type ReactNode } from "react";
 import { useWords } from "../i18n/use.ts";
 
 /** Shows errors of rendering in place of the failed part. Parts that cannot be loaded are handled by `later`. */
-export class Boundary extends Component<{ children: ReactNode }, { failure?: unknown }> {
+export class ErrorBoundary extends Component<{ children: ReactNode }, { failure?: unknown }> {
   override state: { failure?: unknown } = {};
 
   static getDerivedStateFromError(failure: unknown): { failure: unknown } {
