@@ -68,8 +68,8 @@ function typed(path: string, value: string | boolean, before = settings()): Agen
   return settingsOf(FIELDS, before, { ...draft, fields: { ...draft.fields, [path]: value } });
 }
 
-describe("settings and what is typed of them", () => {
-  test("what nobody touches is not changed, whatever it is", () => {
+describe("agent settings form", () => {
+  test("untouched fields keep any setting unchanged", () => {
     const value = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null));
     const given = fc.record({
       prompt: fc.option(fc.string()),
@@ -101,11 +101,11 @@ describe("settings and what is typed of them", () => {
     ["prompt", "", undefined],
     ["tool_call.enabled", false, false],
     ["tool_call.max_iterations", "", undefined],
-  ])("%s typed as %o says %o", (path, text, value) => {
+  ])("%s typed as %o becomes %o", (path, text, value) => {
     expect(valueAt(typed(path, text), path)).toEqual(value);
   });
 
-  test("an empty part is none", () => {
+  test("empty section is left out", () => {
     const { guard: _, ...silent } = settings();
     expect(settingsOf(FIELDS, silent, draftOf(FIELDS, silent)).guard).toBeUndefined();
   });
@@ -119,13 +119,13 @@ describe("settings and what is typed of them", () => {
     ["settings.mode", "model", false],
     ["settings", "model", false],
     [undefined, "model", false],
-  ])("a mistake at %s is at %s: %s", (param, path, is) => {
+  ])("error at %s is shown at %s: %s", (param, path, is) => {
     expect(isAt(param, path)).toBe(is);
   });
 });
 
-describe("text rules as they are typed", () => {
-  test("any rule says itself again", () => {
+describe("text rule drafts", () => {
+  test("any rule survives a round trip", () => {
     const rule = fc.record(
       {
         name: fc.string({ minLength: 1 }),
@@ -146,13 +146,13 @@ describe("text rules as they are typed", () => {
     expect(textRuleOf(textRuleDraft(hiding))).toEqual(hiding);
   });
 
-  test("what is shown is never about messages of the user", () => {
+  test("display rules never target user messages", () => {
     const draft = textRuleDraft({ pattern: "x", replace: "", in: "model", target_roles: ["user"] });
     expect(withTarget(draft, "shown").roles).toEqual(["assistant"]);
     expect(withTarget(draft, "model").roles).toEqual(["user"]);
   });
 
-  test("one without a pattern is no mistake while somebody types, and the others keep their places", () => {
+  test("unfinished rule is skipped in previews and keeps its position", () => {
     const rules = ["a", "", "b"].map((pattern) => ({ pattern, replace: "", in: "shown" }));
     const { text_rules } = unfinished(settings({ text_rules: rules }));
     expect(text_rules?.map(({ pattern, enabled }) => [pattern, enabled !== false])).toEqual([
@@ -163,8 +163,8 @@ describe("text rules as they are typed", () => {
   });
 });
 
-describe("rules as they are typed", () => {
-  test("any rule says itself again", () => {
+describe("approval rule drafts", () => {
+  test("any rule survives a round trip", () => {
     const word = fc.stringMatching(/^[a-z*_.]{1,8}$/);
     const scalar = fc.oneof(fc.string(), fc.integer(), fc.boolean(), fc.constant(null));
     const patterns = fc.oneof(word, fc.array(word, { minLength: 2, maxLength: 3 }));
@@ -192,7 +192,7 @@ describe("rules as they are typed", () => {
     );
   });
 
-  test("a list is typed with commas, of this language or that", () => {
+  test("list is separated by Latin or Chinese commas", () => {
     const rule = { ...ruleDraft({ decide: "deny" }), tool: " rm，dd , " };
     const test = { which: "n", test: "one_of", value: "1, two" };
     expect(ruleOf({ ...rule, tests: [test] })).toMatchObject({
@@ -201,7 +201,7 @@ describe("rules as they are typed", () => {
     });
   });
 
-  test("a test of nothing, or of the same again, is told and not lost", () => {
+  test("condition without an argument or with a repeated one is reported", () => {
     const test = (which: string) => ({ which, test: "equals", value: "1" });
     const tests = [test("a"), test(""), test("a"), test("b")];
     expect([...strayTests({ ...ruleDraft({}), tests })]).toEqual([tests[1], tests[2]]);
@@ -211,7 +211,7 @@ describe("rules as they are typed", () => {
     ["rule:12 allow files", 12],
     ["effect:write", undefined],
     [null, undefined],
-  ])("%s is of rule %s", (rule, number) => {
+  ])("%s refers to rule %s", (rule, number) => {
     expect(numberOf(rule)).toBe(number);
   });
 });
@@ -321,7 +321,7 @@ async function at(name: string, { client }: { client: Throughline }) {
   await screen.findByRole("heading", { name, level: 2 });
 }
 
-describe("the view", () => {
+describe("agents view", () => {
   beforeEach(() => {
     language.set("en");
     // jsdom has no dialogs.
@@ -334,7 +334,7 @@ describe("the view", () => {
     };
   });
 
-  test("shows at once what is typed as the model would be told it, and saves with Ctrl+S", async () => {
+  test("typing updates the preview at once, Ctrl+S saves", async () => {
     const there = server();
     await at("mine", there);
     await userEvent.type(screen.getByLabelText("System prompt"), " Always.");
@@ -347,7 +347,7 @@ describe("the view", () => {
     expect(there.saves()[0]?.body.version).toBe(1);
   });
 
-  test("has no form before its tools are known: nothing in it moves under a finger", async () => {
+  test("form waits for the tools, so that nothing moves", async () => {
     let preview = (): void => undefined;
     const { client, requests } = server(
       new Promise((resolve) => {
@@ -362,7 +362,7 @@ describe("the view", () => {
     await screen.findByRole("button", { name: "Add a rule" });
   });
 
-  test("says a mistake at its field, and nothing that was typed is lost", async () => {
+  test("refused field shows the error, and the typed text stays", async () => {
     const there = server();
     await at("mine", there);
     const field = screen.getByLabelText("Temperature");
@@ -383,7 +383,7 @@ describe("the view", () => {
     await waitFor(() => expect(model).toBeInvalid());
   });
 
-  test("a change of somebody else is told, with both ways on", async () => {
+  test("conflicting change offers to keep either version", async () => {
     const there = server();
     await at("mine", there);
     const elsewhere = (prompt: string, version: number) =>
@@ -409,7 +409,7 @@ describe("the view", () => {
     expect(there.agents.get("mine")?.settings.prompt).toBe("Theirs.?!");
   });
 
-  test("nobody leaves changes behind unasked", async () => {
+  test("leaving with unsaved changes asks first", async () => {
     const there = server();
     await at("mine", there);
     await userEvent.type(screen.getByLabelText("System prompt"), " Yes.");
@@ -432,7 +432,7 @@ describe("the view", () => {
     expect(there.agents.get("mine")?.settings.prompt).toBe("Be brief. Yes.");
   });
 
-  test("an agent of the file is looked at and copied; a name that is taken can be mended", async () => {
+  test("configured agent is read-only and can be copied; a taken name can be corrected", async () => {
     const there = server();
     await at("default", there);
     expect(screen.queryByRole("textbox", { name: "System prompt" })).toBeNull();
@@ -449,7 +449,7 @@ describe("the view", () => {
     expect(screen.getByLabelText("System prompt")).toHaveValue("Of the file.");
   });
 
-  test("one is made, and taken away when that is meant", async () => {
+  test("agent is created, and deleted after a confirmation", async () => {
     const there = server();
     await at("default", there);
     await userEvent.click(screen.getByRole("button", { name: "New agent" }));
@@ -463,7 +463,7 @@ describe("the view", () => {
     expect(there.agents.has("fresh")).toBe(false);
   });
 
-  test("rules are moved by keyboard, and the focus goes with them", async () => {
+  test("moving a rule by keyboard keeps the focus", async () => {
     const there = server();
     there.agents.set("mine", {
       settings: settings({

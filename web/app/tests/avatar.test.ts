@@ -46,7 +46,7 @@ beforeEach(() => {
 });
 afterEach(() => vi.useRealTimers());
 
-test("a call acts at once and is answered: applied", async () => {
+test("gesture call is acted on at once and reported as applied", async () => {
   new AvatarClient(client, stage, "page-1").of("turn_1").onToolCall?.(call({}), 0);
   expect(made).toEqual(["smile"]);
   await vi.waitFor(() => expect(requests).toHaveLength(1));
@@ -56,7 +56,7 @@ test("a call acts at once and is answered: applied", async () => {
   });
 });
 
-test("an unknown name tells the ones there are", async () => {
+test("unknown name returns the known ones", async () => {
   new AvatarClient(client, stage, "page-1")
     .of("turn_1")
     .onToolCall?.(call({ arguments: { name: "F99" } }), 0);
@@ -68,14 +68,14 @@ test("an unknown name tells the ones there are", async () => {
   });
 });
 
-test("what is another page's, or has ended, moves nothing", () => {
+test("calls of another page and finished calls move nothing", () => {
   const listener = new AvatarClient(client, stage, "page-1").of("turn_1");
   listener.onToolCall?.(call({ client_id: "page-2" }), 0);
   listener.onToolCall?.(call({ status: "success" }), 0);
   expect(made).toEqual([]);
 });
 
-test("its tools are offered with the names there are, again in time, and taken back when it goes", async () => {
+test("tools are offered with known names, renewed in time and withdrawn at the end", async () => {
   const avatar = new AvatarClient(client, stage, "page-1");
   avatar.start();
   await vi.waitFor(() => expect(requests).toHaveLength(1));

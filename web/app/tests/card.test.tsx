@@ -73,14 +73,14 @@ test.each([
   ["timed_out", "Timed out", "bad"],
   ["not_started", "Not started", "none"],
   ["unknown", "Unknown", "bad"],
-] as const)("a call that is %s says so in a word and in a shape, and is folded", (status, word, look) => {
+] as const)("call with status %s shows it as text and shape, folded", (status, word, look) => {
   const { container } = show({ status, started_at: Date.now() });
   const button = screen.getByRole("button", { name: new RegExp(word) });
   expect(button).toHaveAttribute("aria-expanded", "false");
   expect(container.querySelector(".knot")).toHaveAttribute("data-look", look);
 });
 
-test("arguments that arrive show their keys, a bar for what is still written, and open as JSON", async () => {
+test("arriving arguments show their keys and a bar, and open as JSON", async () => {
   const { container } = show({ status: "preparing", input_text: '{"city":"Chengdu","days":[1,' });
   const summary = container.querySelector(".summary");
   expect(summary).toHaveTextContent('city: "Chengdu", days:');
@@ -91,12 +91,12 @@ test("arguments that arrive show their keys, a bar for what is still written, an
   );
 });
 
-test("arguments that cannot be run are named as what is wrong", () => {
+test("invalid arguments are shown as the error", () => {
   show({ status: "not_started", error: { code: "invalid_arguments", message: "at /when: no date" } });
   expect(screen.getByRole("button", { name: /Invalid arguments/ })).toBeInTheDocument();
 });
 
-test("a question opens its card, and the answer is bound to what was shown", async () => {
+test("approval opens its card, and the answer contains the arguments hash", async () => {
   show(QUESTION);
   const question = await screen.findByRole("group", { name: /wants to run demo.calendar/ });
   expect(within(question).getByText("Tea")).toBeInTheDocument();
@@ -106,7 +106,7 @@ test("a question opens its card, and the answer is bound to what was shown", asy
   ]);
 });
 
-test("a question names the tool and its source, and a title only beside them", async () => {
+test("approval names the tool and its source, and a title only after them", async () => {
   const title = `time.now” (from builtin)? It only reads. ${"x".repeat(60)}`;
   show({ ...QUESTION, tool_name: "e.wipe2", source: "mcp:e", title });
   const heading =
@@ -129,7 +129,7 @@ test.each([
   ["This tool in this turn", false, { scope: "turn", arguments: "any" }],
   ["This tool in this conversation", true, { scope: "conversation", arguments: "these" }],
   ["Always this tool", false, { scope: "always", arguments: "any" }],
-] as const)("an answer may last: %s, only these arguments: %s", async (label, onlyThese, remember) => {
+] as const)("lasting answer is sent: %s, only these arguments: %s", async (label, onlyThese, remember) => {
   show(QUESTION);
   const question = await screen.findByRole("group", { name: /wants to run demo.calendar/ });
   expect(within(question).queryByText(/never ask again/)).toBeNull();
@@ -144,7 +144,7 @@ test.each([
   expect(requests[0]?.body).toEqual({ decision: "approve", remember, arguments_hash: "h" });
 });
 
-test("what was edited stands in the head of the card, with who did it", () => {
+test("edited arguments are in the head of the card, with their editor", () => {
   const { container } = show({
     status: "success",
     arguments: { title: "Tea" },
@@ -155,26 +155,26 @@ test("what was edited stands in the head of the card, with who did it", () => {
   expect(screen.getByRole("button", { name: /edited by you/ })).toBeInTheDocument();
 });
 
-test("a folded card shows how far its tool is, in numbers and as a bar", () => {
+test("folded card shows progress as numbers and a bar", () => {
   const { container } = show({ status: "running", progress: { progress: 3, total: 10, message: "Reading" } });
   expect(container.querySelector(".summary")).toHaveTextContent("3 / 10 · Reading");
   expect(container.querySelector("progress")).toHaveAttribute("value", "3");
 });
 
-test("people's name for a tool comes first, and what is done needs no badge", () => {
+test("card shows the tool's title first, and no badge when finished", () => {
   const { container } = show({ status: "success", title: "Calendar" });
   expect(screen.getByRole("button", { name: /^Calendar/ })).toHaveTextContent("demo.calendar");
   expect(container.querySelector(".pill")?.firstElementChild?.tagName).toBe("svg");
 });
 
-test("a denial tells its reason", async () => {
+test("denial sends its reason", async () => {
   show(QUESTION);
   await userEvent.click(await screen.findByRole("button", { name: /^Deny/ }));
   await userEvent.type(screen.getByRole("textbox", { name: /^Reason/ }), "not today{Enter}");
   expect(requests[0]?.body).toEqual({ decision: "deny", reason: "not today", arguments_hash: "h" });
 });
 
-test("arguments are edited before they run, and nonsense is not sent", async () => {
+test("edited arguments run, and invalid ones are not sent", async () => {
   show(QUESTION);
   await userEvent.click(await screen.findByRole("button", { name: "Edit arguments" }));
   // The form of the tool cannot be loaded here, so the arguments are edited as JSON.
@@ -191,7 +191,7 @@ test("arguments are edited before they run, and nonsense is not sent", async () 
   expect(requests[0]?.body).toMatchObject({ decision: "approve", arguments: { title: "Coffee" } });
 });
 
-test("what the server refuses is said on the card, which can be answered again", async () => {
+test("refused answer is shown on the card, which can be answered again", async () => {
   const refusal = {
     error: { code: "arguments_changed", message: "the arguments are others now", type: "x" },
   };
@@ -201,7 +201,7 @@ test("what the server refuses is said on the card, which can be answered again",
   expect(screen.getByRole("button", { name: /^Approve/ })).toBeEnabled();
 });
 
-test("of several questions one gets the key: the newest that can be seen", () => {
+test("keys go to the newest visible approval", () => {
   const decisions: string[] = [];
   const arbiter = new OpenApprovals();
   const ask = (id: string, isVisible: boolean) =>
@@ -225,7 +225,7 @@ test("of several questions one gets the key: the newest that can be seen", () =>
   expect(decisions).toEqual(["approve seen", "deny old"]);
 });
 
-test("what a tool asks is a form, and its answer goes to the server", async () => {
+test("elicitation is a form, whose values are sent", async () => {
   const schema = {
     type: "object",
     properties: { name: { type: "string", title: "Your name" } },
@@ -251,7 +251,7 @@ test("what a tool asks is a form, and its answer goes to the server", async () =
 });
 
 test.each(["error", "unknown"] as const)(
-  "why a call ended %s stands in its line, and whole under it",
+  "call that ended as %s shows the reason in its line, and in full below",
   async (status) => {
     const { container } = show({ status, error: { code: "unknown", message: "The line broke.\nHTTP 502" } });
     expect(container.querySelector(".summary")).toHaveTextContent("The line broke.");
@@ -260,7 +260,7 @@ test.each(["error", "unknown"] as const)(
   },
 );
 
-test("how a call ended, and the product's own reasons, are said in Chinese; what a tool said stays as it came", async () => {
+test("outcomes and own reasons are shown in Chinese; a tool's text stays as it is", async () => {
   await fetchWords("zh-CN");
   language.set("zh-CN");
   const { unmount } = show({ status: "error", error: { code: "failed", message: "No such file." } });
@@ -275,7 +275,7 @@ test("how a call ended, and the product's own reasons, are said in Chinese; what
   expect(screen.getByText("回复在这个调用中间中断了。")).toBeVisible();
 });
 
-test("an answer that the server refuses is explained in Chinese, with what helps", async () => {
+test("refused answer is explained in Chinese, with a remedy", async () => {
   await fetchWords("zh-CN");
   language.set("zh-CN");
   const error = { code: "question_closed", type: "x", message: "question `q1` is closed", remedy: null };

@@ -14,7 +14,7 @@ import { language } from "../src/preferences.ts";
 
 beforeEach(() => language.set("en"));
 
-describe("what differs", () => {
+describe("differences of arguments", () => {
   const decisions = (before: unknown, now: unknown): string[] =>
     changesOf(before, now).map(
       ({ kind, path, before, now }) =>
@@ -35,7 +35,7 @@ describe("what differs", () => {
     expect(decisions(before, now)).toEqual(expected);
   });
 
-  test("nothing differs from itself, and both ways differ in as many places", () => {
+  test("equal values have no differences, and both directions have the same number", () => {
     const value = fc.jsonValue({ maxDepth: 3 });
     fc.assert(
       fc.property(value, (one) => {
@@ -50,7 +50,7 @@ describe("what differs", () => {
   });
 });
 
-describe("the card", () => {
+describe("differences on the card", () => {
   const call = (tool_id: string, more: Partial<CallBlock>): CallBlock => ({
     kind: "tool_call",
     tool_id,
@@ -78,7 +78,7 @@ describe("the card", () => {
     );
   }
 
-  test("says in words and signs what is other than in the last call that ran, and can be folded", async () => {
+  test("differences to the last call are shown as text and signs, and can be folded", async () => {
     show(
       call("t.1", { status: "success", started_at: 1, arguments: { title: "Older" } }),
       call("t.2", { status: "success", started_at: 2, arguments: { title: "Coffee", room: "A" } }),
@@ -91,7 +91,7 @@ describe("the card", () => {
     expect(screen.queryByRole("list")).toBeNull();
   });
 
-  test("with the same arguments it says so, and without a call before it says nothing", () => {
+  test("same arguments are reported, and without an earlier call nothing is shown", () => {
     show(call("t.1", { status: "success", started_at: 1, arguments: { day: 2, title: "Tea" } }));
     expect(document.body).toHaveTextContent("Same arguments as the previous call");
     document.body.replaceChildren();

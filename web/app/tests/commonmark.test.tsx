@@ -50,7 +50,7 @@ const DIFFERENT: Readonly<Record<number, string>> = {
   643: "raw HTML over two lines",
 };
 
-test("the text of every example of CommonMark is the text of its HTML", () => {
+test("visible text of every CommonMark example equals that of its HTML", () => {
   const failures: string[] = [];
   let checked = 0;
   commonmark.forEach(({ markdown, html, section }, at) => {

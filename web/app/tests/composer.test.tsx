@@ -32,9 +32,9 @@ describe("commands", () => {
     ["/new one", false],
     ["a / b", false],
     ["", false],
-  ])("%o begins one: %s", (text, is) => expect(isOpening(text)).toBe(is));
+  ])("%o begins a command: %s", (text, is) => expect(isOpening(text)).toBe(is));
 
-  test("those that act upon an answer are listed once there is one", () => {
+  test("commands about an answer are listed once there is one", () => {
     expect(commandsFor("/", false)).not.toContain("retry");
     expect(commandsFor("/", true)).toContain("retry");
     expect(commandsFor("/RE", true)).toEqual(["retry"]);
@@ -48,7 +48,7 @@ describe("commands", () => {
     ["@careful", undefined, "@careful"],
     ["@careful  ", undefined, "@careful  "],
     ["Ask @careful about it", undefined, "Ask @careful about it"],
-  ])("%o is for %s", (text, name, rest) => {
+  ])("%o is addressed to %s", (text, name, rest) => {
     expect(addressed(text, [agent("default"), agent("careful")])).toEqual({ agent: name, text: rest });
   });
 
@@ -60,7 +60,7 @@ describe("commands", () => {
 });
 
 describe("drafts", () => {
-  test("each conversation has its own, and an empty one is none", () => {
+  test("each conversation has its own draft, and an empty one is not stored", () => {
     keepDraft(undefined, "new");
     keepDraft("a", "of a");
     expect([draftOf(undefined), draftOf("a"), draftOf("b")]).toEqual(["new", "of a", ""]);
@@ -68,14 +68,14 @@ describe("drafts", () => {
     expect(localStorage.getItem(DRAFTS_KEY)).toBe('{"new":"new"}');
   });
 
-  test("the oldest go first, and a document is none", () => {
+  test("oldest drafts are dropped, and a long document is not stored", () => {
     for (let n = 0; n <= DRAFTS_MAX; n += 1) keepDraft(`c${n}`, "x");
     expect([draftOf("c0"), draftOf("c1"), draftOf(`c${DRAFTS_MAX}`)]).toEqual(["", "x", "x"]);
     keepDraft("c1", "x".repeat(DRAFT_CHARS_MAX + 1));
     expect(draftOf("c1")).toBe("");
   });
 
-  test("what is stored by somebody else is no draft, and breaks nothing", () => {
+  test("malformed storage is ignored", () => {
     for (const stored of ["null", "[", "7", '{"a":7}']) {
       localStorage.setItem(DRAFTS_KEY, stored);
       expect(draftOf("a")).toBe("");
@@ -85,10 +85,10 @@ describe("drafts", () => {
   });
 });
 
-describe("the choice of a model", () => {
+describe("model picker", () => {
   const entry = (id: string, owned_by: string): ModelEntry => ({ id, owned_by, object: "model", created: 0 });
 
-  test("models, the last used first, and agents where there is a choice", () => {
+  test("recently used models come first, then agents if there are several", () => {
     const entries = [
       entry("default", "throughline"),
       entry("a/1", "a"),
@@ -109,15 +109,15 @@ describe("the choice of a model", () => {
     [131_072, "128k"],
     [200_000, "200k"],
     [1_048_576, "1M"],
-  ])("%i tokens are %s", (tokens, text) => expect(short(tokens)).toBe(text));
+  ])("%i tokens are written as %s", (tokens, text) => expect(short(tokens)).toBe(text));
 
-  test("five are remembered, each once", () => {
+  test("five recent models are remembered without duplicates", () => {
     for (const id of ["a", "b", "c", "d", "e", "f", "c"]) rememberModel(id);
     expect(recentModels()).toEqual(["c", "f", "e", "d", "b"]);
   });
 });
 
-describe("examples", () => {
+describe("suggestions", () => {
   const tool = (name: string, offered = true): ToolInfo => ({ name, offered }) as ToolInfo;
 
   test.each<[string, ToolInfo[], string[]]>([
@@ -130,15 +130,17 @@ describe("examples", () => {
       [tool("time.now"), tool("web.search"), tool("files.list"), tool("live2d.motion")],
       ["search", "files", "days", "diagram"],
     ],
-  ])("four that fit: %s", (_, tools, expected) => expect(fitting("one/alpha", tools)).toEqual(expected));
+  ])("four suggestions fit: %s", (_, tools, expected) =>
+    expect(fitting("one/alpha", tools)).toEqual(expected),
+  );
 
-  test("the demo model is asked what it has answers for", () => {
+  test("demo model gets suggestions that it can answer", () => {
     expect(fitting("demo", [])).toHaveLength(SUGGESTIONS);
     expect(fitting("demo", [])).toContain("weather");
   });
 });
 
-describe("tools and tokens beside the model", () => {
+describe("tools and tokens of the composer", () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -171,7 +173,7 @@ describe("tools and tokens beside the model", () => {
       await vi.advanceTimersByTimeAsync(ms);
     });
 
-  test("they are asked again while sources are discovered, and when a turn begins", async () => {
+  test("tools are loaded again during discovery and when a turn begins", async () => {
     const { there, wrapper } = server();
     const { result, rerender } = renderHook(({ turn }: { turn: string | undefined }) => useOffer(turn), {
       wrapper,
@@ -191,7 +193,7 @@ describe("tools and tokens beside the model", () => {
     expect(result.current?.tools).toBe(14);
   });
 
-  test("a model that is gone is chosen no longer", async () => {
+  test("unavailable model is deselected", async () => {
     const { there, wrapper } = server();
     there.hasModel = false;
     model.set("one/gone");

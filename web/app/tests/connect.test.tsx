@@ -31,7 +31,7 @@ const away = { ...near, name: "away", title: "Away", answers: false };
 const set = { ...base, name: "set", title: "Set", key: "present", key_from: "environment" };
 const used = { ...base, name: "used", title: "Used", key: "present", key_from: "stored", connected: true };
 
-test("what can be used at once stands first", () => {
+test("usable upstreams come first", () => {
   const info = { dialect: "openai-chat", key: "present", key_from: "stored", models: [], model_facts: {} };
   const others = ["demo", "used", "work"].map((name) => ({ ...info, name, address: `http://${name}/v1` }));
   const sorted = rowsOf([away, far, set, near, used], others);
@@ -45,7 +45,7 @@ test("what can be used at once stands first", () => {
   ]);
 });
 
-test("an agent is called like its model, and not like one of the configuration file", () => {
+test("agent gets the name of its model, unless the configuration has that name", () => {
   const agent = {
     name: "gpt-5",
     origin: "file",
@@ -98,7 +98,7 @@ function open(known: readonly object[], answer: (sent: Sent, name: string) => Re
   return { sent, user: userEvent.setup() };
 }
 
-test("a wrong key is told at its field; the right one leads to the models, and is forgotten by the page", async () => {
+test("wrong key is reported at its field; the right one lists models and is cleared", async () => {
   const { sent, user } = open([away, far], ({ key }) =>
     key === "wrong" ? refusal("wrong_key", 422, { why: "HTTP 401" }) : undefined,
   );
@@ -120,7 +120,7 @@ test("a wrong key is told at its field; the right one leads to the models, and i
   expect(JSON.stringify({ ...localStorage })).not.toContain("right");
 });
 
-describe("an address of one's own", () => {
+describe("custom upstream", () => {
   const at = (address: string) => ({ ...NOTHING, address });
 
   test.each([
@@ -132,7 +132,7 @@ describe("an address of one's own", () => {
     ["http://[fd00::1]:8080", "fd00-1-8080"],
     ["http://", ""],
     ["", ""],
-  ])("%s is called %s until it is called something else", (address, name) => {
+  ])("%s is named %s by default", (address, name) => {
     expect(nameOf(at(address))).toBe(name);
     expect(nameOf({ ...at(address), name: "work" })).toBe("work");
   });
@@ -155,24 +155,21 @@ describe("an address of one's own", () => {
     ["http://a", "openai-chat", { "http://a": "wrong_key" }, ["http://a"], "wrong_key"],
     ["http://a/v1", "openai-chat", {}, ["http://a/v1"], "model_needed"],
     ["http://a", "ollama", {}, ["http://a"], "model_needed"],
-  ])(
-    "%s, spoken to as %s: with %o, asked are %o, which comes to %s",
-    async (address, dialect, answers, all, end) => {
-      const { tried, ask } = listing(answers);
-      const own = { ...at(address), dialect };
-      const came = await withV1Fallback(own, ask).catch((error: ApiError) => [own, error.code]);
-      expect(tried).toEqual(all);
-      expect(came[1]).toBe(end);
-    },
-  );
+  ])("%s as %s: with %o, requests are %o, result is %s", async (address, dialect, answers, all, end) => {
+    const { tried, ask } = listing(answers);
+    const own = { ...at(address), dialect };
+    const came = await withV1Fallback(own, ask).catch((error: ApiError) => [own, error.code]);
+    expect(tried).toEqual(all);
+    expect(came[1]).toBe(end);
+  });
 
-  test("the command that does the same is one of a shell", () => {
+  test("equivalent command is valid for a shell", () => {
     expect(commandOf({ ...at("http://gpu:1/a'b?c&d"), dialect: "ollama" }).join(" ")).toBe(
       "throughline connect gpu-1 --base-url 'http://gpu:1/a%27b?c&d' --api ollama",
     );
   });
 
-  test("leads to its models as any other does, and what was found is what is kept", async () => {
+  test("custom address lists its models, and the working address is saved", async () => {
     const { sent, user } = open([far], ({ base_url, key, model }) => {
       if (base_url === "http://gpu:8000") return refusal("model_needed", 422, { param: "model" });
       if (key ?? model) return undefined;
@@ -197,7 +194,7 @@ describe("an address of one's own", () => {
     expect(sent.at(-1)).toEqual({ ...there, model: "two", agent: "two" });
   });
 
-  test("what lists no models is given the name of one", async () => {
+  test("upstream without a list of models asks for a name", async () => {
     const { sent, user } = open([], ({ model }) =>
       model === undefined ? refusal("model_needed", 422, { param: "model" }) : undefined,
     );
@@ -224,7 +221,7 @@ describe("an address of one's own", () => {
     ["bad_base_url", 400, /No\./, "Base URL"],
     ["upstream_unreachable", 502, /Can't connect/, "Base URL"],
     ["name_taken", 409, /No\./, "Name"],
-  ])("%s is told with what helps, at its field", async (code, status, sent, field) => {
+  ])("error %s is shown at its field, with a remedy", async (code, status, sent, field) => {
     const param = code === "name_taken" || status === 502 ? {} : { param: "base_url" };
     const { user } = open([], () => refusal(code, status, param));
     await user.click(await screen.findByRole("button", { name: /Custom endpoint/ }));
@@ -235,7 +232,7 @@ describe("an address of one's own", () => {
   });
 });
 
-test("what shows its models to everybody and its answers to nobody is given its key afterwards", async () => {
+test("upstream with public models and private replies asks for the key later", async () => {
   const { sent, user } = open([near], ({ key, model }) =>
     model !== undefined && key === undefined ? refusal("wrong_key", 422, { param: "key" }) : undefined,
   );

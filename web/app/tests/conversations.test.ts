@@ -23,7 +23,7 @@ function conversation(id: string, more: Partial<ConversationInfo> = {}): Convers
 const names = (rows: readonly ListRow[]) =>
   rows.map((row) => (row.kind === "group" ? `[${row.name}]` : row.conversation.id));
 
-test("conversations stand in days of the calendar, then in months, behind the pinned ones", () => {
+test("conversations are grouped by calendar day, then month, after pinned ones", () => {
   const now = new Date(2026, 10, 25, 0, 30).getTime();
   const at = (...day: [number, number, number, number?]) => new Date(...day).getTime();
   const rows = rowsOf(
@@ -74,7 +74,7 @@ function client(answers: (operation: string, query: Record<string, unknown>) => 
 
 const LABELS = { folders: [], tags: [] };
 
-test("a list that is looked at again keeps what was loaded, once each", async () => {
+test("refreshed list keeps loaded rows, without duplicates", async () => {
   let first = ["c", "b"];
   const { client: server } = client((operation, query) => {
     if (operation.endsWith("labels")) return LABELS;
@@ -91,7 +91,7 @@ test("a list that is looked at again keeps what was loaded, once each", async ()
   expect([ids(), list.get().next]).toEqual([["d", "c", "b", "a"], undefined].slice(0, 2));
 });
 
-test("a view asks for its folder or tag, whatever its name has in it", async () => {
+test("view requests its folder or tag, with any characters in the name", async () => {
   const { client: server, requests } = client((operation) =>
     operation.endsWith("labels") ? LABELS : { items: [] },
   );
@@ -106,7 +106,7 @@ test("a view asks for its folder or tag, whatever its name has in it", async () 
   ]);
 });
 
-test("a search that ran out of time goes on, and its late answer is not shown under another text", async () => {
+test("timed-out search continues, and a late response is ignored", async () => {
   let answer: ((value: unknown) => void) | undefined;
   const { client: server } = client((operation, query) => {
     if (operation.endsWith("labels")) return LABELS;
@@ -133,11 +133,11 @@ test.each([
   ["", "conversation"],
   ["巴黎", "巴黎"],
   ["x".repeat(300), "x".repeat(80)],
-])("a title is a name that every system takes: %j", (title, expected) => {
+])("title becomes a valid file name: %j", (title, expected) => {
   expect(fileName(title)).toBe(expected);
 });
 
-test("a link is read from the address, and its client reads files through it alone", async () => {
+test("link is parsed from the address, and its client reads files with it", async () => {
   expect(linkIn("/s/abc", "#secret")).toEqual({ id: "abc", secret: "secret" });
   for (const [path, hash] of [
     ["/s/abc", ""],

@@ -20,8 +20,8 @@ beforeEach(() => {
   URL.revokeObjectURL = vi.fn();
 });
 
-describe("a file as text", () => {
-  test("survives its label, whatever is in it", () => {
+describe("file as text", () => {
+  test("file survives its labels with any content", () => {
     const name = fc.string({ unit: "grapheme" }).map((name) => name.replace(/\s+/g, " "));
     const text = fc.oneof(fc.string({ unit: "grapheme" }), fc.constantFrom("</file>", "</file>\n</file_>"));
     fc.assert(
@@ -31,7 +31,7 @@ describe("a file as text", () => {
     );
   });
 
-  test("is told apart from words", () => {
+  test("file is distinguished from typed text", () => {
     const part = [
       { type: "text", text: "What is in it?" },
       { type: "text", text: labelled({ name: "a.csv", text: "1,2" }) },
@@ -44,7 +44,7 @@ describe("a file as text", () => {
   });
 });
 
-describe("bytes are text", () => {
+describe("text of bytes", () => {
   const bytes = (...values: number[]) => new Uint8Array(values).buffer;
   test.each<[string, ArrayBuffer, string | undefined]>([
     ["UTF-8", new TextEncoder().encode("é\r\n你").buffer, "é\n你"],
@@ -54,26 +54,26 @@ describe("bytes are text", () => {
     ["a zip", bytes(0x50, 0x4b, 3, 4, 20, 0), undefined],
   ])("%s", (_, content, text) => expect(textIn(content)).toBe(text));
 
-  test("of the encoding that tables have where the page is read", () => {
+  test("bytes are decoded with the usual encoding of the locale", () => {
     language.set("zh-CN");
     expect(textIn(bytes(0xc4, 0xe3))).toBe("你");
     language.set("en");
   });
 
-  test("also where a character is cut off", () => {
+  test("bytes cut within a character are decoded", () => {
     const [first, second] = new TextEncoder().encode("你");
     expect(textIn(bytes(0x61, first ?? 0, second ?? 0), "begun")).toBe("a");
   });
 });
 
-test("a picture gets no side that models do not look at, and keeps its shape", () => {
+test("picture is scaled to the maximum side with its aspect ratio", () => {
   expect(fitting(4_000, 3_000)).toEqual({ width: IMAGE_SIDE_PX_MAX, height: 1_536 });
   expect(fitting(100, 9_000)).toEqual({ width: 23, height: IMAGE_SIDE_PX_MAX });
   expect(fitting(1, 100_000)).toEqual({ width: 1, height: IMAGE_SIDE_PX_MAX });
   expect(fitting(800, 600)).toEqual({ width: 800, height: 600 });
 });
 
-describe("in the composer", () => {
+describe("attachments of the composer", () => {
   /** A server with these responses by path. */
   const attachments = (answers: Record<string, unknown> = {}) => {
     const requests: string[] = [];
@@ -93,7 +93,7 @@ describe("in the composer", () => {
   const texts = (of: Attachments) =>
     of.get().list.map(({ part }) => (part?.type === "text" ? fileIn(part.text) : part));
 
-  test("text goes along, and what is no text is refused with a reason", async () => {
+  test("text file is attached, and a binary one refused with a reason", async () => {
     const { attachments: of } = attachments();
     await of.add([
       new File(["a,b\n1,2"], "a.csv", { type: "text/csv" }),
@@ -122,7 +122,7 @@ describe("in the composer", () => {
     expect(of.get()).toEqual({ list: [], refused: [] });
   });
 
-  test("a message has room for so many files and so much text", async () => {
+  test("message has limits for files and their text", async () => {
     const { attachments: of } = attachments();
     const part = "x".repeat(FILE_TEXT_BYTES_MAX);
     await of.add(Array.from({ length: 3 }, (_, at) => new File([part], `${at}.txt`)));
@@ -133,7 +133,7 @@ describe("in the composer", () => {
     expect([many.get().list.length, refused(many)]).toEqual([FILES_MAX, ["too_many"]]);
   });
 
-  test("the text of a PDF comes a part at a time, and its file does not stay", async () => {
+  test("PDF is read in parts, and its file is deleted", async () => {
     const { requests, attachments: of } = attachments({
       "POST /v1/files?name=a.pdf": { id: "file_1" },
       "GET /v1/files/file_1/text?from_page=1": {
@@ -153,7 +153,7 @@ describe("in the composer", () => {
     expect(requests.at(-1)).toBe("DELETE /v1/files/file_1");
   });
 
-  test("of a PDF that is too long the pages go along that fit", async () => {
+  test("long PDF is attached with the pages that fit", async () => {
     const page = (page: number) => ({ page, text: "x".repeat(FILE_TEXT_BYTES_MAX / 2) });
     const { attachments: of } = attachments({
       "POST /v1/files?name=a.pdf": { id: "file_1" },
@@ -163,7 +163,7 @@ describe("in the composer", () => {
     expect(texts(of)).toMatchObject([{ pages: "1-1 of 9" }]);
   });
 
-  test("a scanned PDF is refused, and what the server says is kept", async () => {
+  test("scanned PDF is refused with the server's error", async () => {
     const { attachments: of } = attachments({
       "POST /v1/files?name=a.pdf": { id: "file_1" },
       "GET /v1/files/file_1/text?from_page=1": { pages: 2, texts: [], unreadable_pages: [] },
@@ -186,7 +186,7 @@ describe("in the composer", () => {
     expect(refused(of)).toMatchObject([{ error: { code: "encrypted_pdf" } }]);
   });
 
-  test("what is taken away while it is read does not come back", async () => {
+  test("file that is removed while loading stays removed", async () => {
     const { attachments: of } = attachments({ "POST /v1/files?name=a.png": { id: "file_1" } });
     const added = of.add([new File(["x"], "a.png", { type: "image/png" })]);
     const [one] = of.get().list;
@@ -196,7 +196,7 @@ describe("in the composer", () => {
     expect(of.get()).toEqual({ list: [], refused: [] });
   });
 
-  test("a message that is taken back brings its files", async () => {
+  test("retracted message restores its files", async () => {
     const { attachments: of } = attachments();
     of.restore([
       { type: "text", text: "words" },

@@ -42,7 +42,7 @@ function frame(ms: number): void {
   for (const one of frames.splice(0)) one(now);
 }
 
-test("words go through the stages and are text like any other, and then no frame is asked for", async () => {
+test("new words pass through the stages, then no frame is requested", async () => {
   const fadeIn = await load();
   const node = document.createTextNode("one two");
   fadeIn(node, 0, 3);
@@ -60,7 +60,7 @@ test("words go through the stages and are text like any other, and then no frame
   expect(node.data, "the text itself is left alone").toBe("one two");
 });
 
-test("nothing fades for whoever wants no motion, nor what comes all at once, nor without end", async () => {
+test("reduced motion, long texts and hidden pages skip the fade", async () => {
   const fadeIn = await load();
   const node = document.createTextNode("a".repeat(1_000));
   isStill = true;
@@ -73,7 +73,7 @@ test("nothing fades for whoever wants no motion, nor what comes all at once, nor
   expect(stages.get("fresh-1")?.size).toBe(100);
 });
 
-test("a browser without highlights shows the text as it is", async () => {
+test("browser without highlights shows the text", async () => {
   vi.stubGlobal("CSS", {});
   const fadeIn = await load();
   fadeIn(document.createTextNode("one"), 0, 3);

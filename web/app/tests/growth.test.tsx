@@ -88,11 +88,11 @@ const WORDS = [
   "→",
 ];
 
-test("every example, cut at every place", () => {
+test("every example equals a full render at every cut", () => {
   for (const [text] of OWN_EXAMPLES) checkPieces(text.split(""));
 }, 60_000);
 
-test("characters that mean something, in any order and any pieces", () => {
+test("special characters equal a full render in any order and pieces", () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...WORDS), { minLength: 1, maxLength: 20 }), (pieces) => {
       checkPieces(pieces);
@@ -101,7 +101,7 @@ test("characters that mean something, in any order and any pieces", () => {
   );
 }, 60_000);
 
-test("a sentence, an item, a quotation and code are drawn for a few of their pieces alone", () => {
+test("plain growth renders only a few times", () => {
   for (const text of [
     "Words of a sentence that goes on, and on. And another one",
     "- an item that goes on and on in many words of its own",
@@ -118,7 +118,7 @@ test("a sentence, an item, a quotation and code are drawn for a few of their pie
   }
 });
 
-test("what was added and taken back, or means something else with what follows, is shown once", () => {
+test("removed and reinterpreted characters are shown once", () => {
   checkPieces(["see ", "w", "ww", ".example", ".org now"]);
   checkPieces(["<", "di", "v", ">\n\nx"]);
   checkPieces('[a](https://x.example "t") end'.split(""));

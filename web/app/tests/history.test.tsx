@@ -29,8 +29,8 @@ const HOUR_MS = 3_600_000;
 
 beforeEach(() => language.set("en"));
 
-describe("what is looked for", () => {
-  test("any place survives its address", () => {
+describe("filters of calls", () => {
+  test("any location survives its address", () => {
     const text = fc.string({ minLength: 1, unit: "grapheme" });
     const location: fc.Arbitrary<CallsLocation> = fc.record(
       {
@@ -57,7 +57,7 @@ describe("what is looked for", () => {
     );
   });
 
-  test("what an address says that nobody knows is left out", () => {
+  test("unknown parts of an address are ignored", () => {
     expect(callsLocationOf("?since=1999&color=red&tool=&q=tea")).toEqual({ filter: { q: "tea" } });
   });
 
@@ -80,7 +80,7 @@ describe("what is looked for", () => {
       { since: "week" as const, turn_id: "turn_1" },
       { from: NOW - 168 * HOUR_MS, turn_id: "turn_1" },
     ],
-  ])("%o asks the server for %o", (filter, query) => {
+  ])("%o becomes the query %o", (filter, query) => {
     expect(queryOf(filter, NOW)).toEqual(query);
   });
 
@@ -91,11 +91,11 @@ describe("what is looked for", () => {
     ["error,timed_out,denied", false],
     ["error,timed_out,unknown,denied", false],
     ["error", false],
-  ])("whether %s is what failed, in whatever way: %s", (status, expected) => {
+  ])("status %s counts as all failures: %s", (status, expected) => {
     expect(isOfFailed({ status })).toBe(expected);
   });
 
-  test("a part that is taken out matches all again", () => {
+  test("removed part matches everything again", () => {
     expect(withPart({ q: "tea", status: "error" }, "status", undefined)).toEqual({ q: "tea" });
   });
 });
@@ -139,8 +139,8 @@ function server(answer?: (url: URL) => Promise<Response> | undefined) {
   return { requests, calls: new Calls(client, () => NOW) };
 }
 
-describe("the list", () => {
-  test("goes on where the page before ended, once", async () => {
+describe("list of calls", () => {
+  test("next page continues at the end of the previous one, once", async () => {
     const { requests, calls } = server();
     await calls.show({ tool: "time.now" });
     await Promise.all([calls.more(), calls.more()]);
@@ -152,7 +152,7 @@ describe("the list", () => {
     ]);
   });
 
-  test("goes on by itself while a search has found nothing, and counts no more than was counted", async () => {
+  test("empty search pages are followed, and their count is unknown", async () => {
     const { requests, calls } = server(async (url) => {
       if (url.pathname.endsWith("/counts"))
         return Response.json({ total: 1, by_status: [], by_tool: [], partial: true });
@@ -166,7 +166,7 @@ describe("the list", () => {
     expect(requests.filter((one) => one.startsWith("calls?"))).toHaveLength(3);
   });
 
-  test("counts what other states and tools would show", async () => {
+  test("counts of other states and tools are shown", async () => {
     const { requests, calls } = server();
     await calls.show({ status: "error", tool: "time.now" });
     expect(requests.filter((one) => one.startsWith("counts"))).toEqual([
@@ -176,14 +176,14 @@ describe("the list", () => {
     expect(calls.get()).toMatchObject({ total: 1, ofAnyStatus: 4 });
   });
 
-  test("counts what several states show together", async () => {
+  test("counts of several states are added", async () => {
     const { requests, calls } = server();
     await calls.show({ status: "error,timed_out,success" });
     expect(requests).toContain("calls?status=error%2Ctimed_out%2Csuccess&limit=100");
     expect(calls.get()).toMatchObject({ total: 4, ofAnyStatus: 4 });
   });
 
-  test("an answer to what is no longer looked for changes nothing", async () => {
+  test("response to an outdated filter is ignored", async () => {
     let answerOld: (response: Response) => void = () => undefined;
     const { calls } = server((url) =>
       url.searchParams.get("q") === "old" && url.pathname.endsWith("/calls")
@@ -199,7 +199,7 @@ describe("the list", () => {
     expect(calls.get().rows.map((row) => row.tool_id)).toEqual(["turn_1.3", "turn_1.2"]);
   });
 
-  test("a page that is refused leaves what is there, and is not asked for again by itself", async () => {
+  test("refused page keeps the rows, and is not retried automatically", async () => {
     const { requests, calls } = server((url) =>
       url.searchParams.has("cursor") ? Promise.resolve(new Response("{}", { status: 500 })) : undefined,
     );
@@ -212,7 +212,7 @@ describe("the list", () => {
   });
 });
 
-describe("states to choose from", () => {
+describe("status filter", () => {
   const counts = [
     { name: "success", count: 5 },
     { name: "error", count: 2 },
@@ -249,7 +249,7 @@ describe("states to choose from", () => {
   }
   const SLOW = "Longer than 1 s";
 
-  test("what failed in several ways is one choice, which shows what it stands for", async () => {
+  test("several kinds of failure form one choice with details", async () => {
     const none = show({});
     expect(none.chips).toEqual([
       "[All 9]",
@@ -263,7 +263,7 @@ describe("states to choose from", () => {
     expect(await none.click(/^Any failure/)).toEqual({ status: "error,timed_out,unknown" });
   });
 
-  test("it is chosen by an address, too, whatever its order; a click on a part narrows it", async () => {
+  test("failures are selected by an address in any order; a click on a part narrows them", async () => {
     const { chips, click } = show({ status: "timed_out,unknown,error", tool: "a" });
     expect(chips).toEqual([
       "All 9",
@@ -278,7 +278,7 @@ describe("states to choose from", () => {
     expect(await click(/^Any failure/)).toEqual({ tool: "a" });
   });
 
-  test("any others together are each shown as chosen, also where there are none", async () => {
+  test("other combinations show each selected status, also without calls", async () => {
     const { chips, click } = show({ status: "denied,unknown" });
     expect(chips).toEqual([
       "All 9",
@@ -294,7 +294,7 @@ describe("states to choose from", () => {
     expect(await click(/^All/)).toEqual({});
   });
 
-  test("where calls failed in one way alone there is no choice of its own for it, unless it was chosen", () => {
+  test("single kind of failure has no combined choice, unless it is selected", () => {
     const few = counts.slice(0, 2);
     expect(show({ status: "error" }, few).chips).toEqual(["All 9", "Done 5", "[Failed 2]", SLOW]);
     cleanup();
@@ -308,7 +308,7 @@ test.each([
   ["{}", ""],
   ['{"city":"Par', '{"city":"Par'],
   ["[1]", "[1]"],
-])("arguments %s are told in a line as %s", (text, line) => {
+])("arguments %s are shown in a line as %s", (text, line) => {
   expect(argumentsLine(text)).toBe(line);
 });
 
@@ -317,7 +317,7 @@ test.each([
   ["zh-CN", NOW, "14:02:11"],
   ["en", NOW - 24 * HOUR_MS, "Nov 21, 14:02"],
   ["zh-CN", NOW - 24 * HOUR_MS, "11月21日 14:02"],
-])("in %s a call of %i began at %s", (language, at, text) => {
+])("in %s, a call at %i shows the time %s", (language, at, text) => {
   expect(moment(at, NOW, language)).toBe(text);
 });
 
@@ -330,7 +330,7 @@ test.each([
   ["not_started", "unknown_tool", "Unknown tool", "未知工具"],
   ["not_started", "stopped", "Not started", "未开始"],
   ["of_a_later_release", null, "Unknown", "未知"],
-])("a call that is %s with %s is said to be %s, %s", (status, error, ...text) => {
+])("call with status %s and error %s is labelled %s, %s", (status, error, ...text) => {
   const spoken = [en, zh].map((words) => {
     language.set(words === zh ? "zh-CN" : "en");
     const { result } = renderHook(useHistoryWords);
@@ -339,11 +339,11 @@ test.each([
   expect(spoken).toEqual(text);
 });
 
-test("an exported file says when it was made", () => {
+test("exported file is named after its time", () => {
   expect(fileName("csv", NOW)).toBe("throughline-calls-20261122-140211.csv");
 });
 
-describe("the waterfall", () => {
+describe("waterfall", () => {
   const kinds = fc.constantFrom("first_token", "text", "tool", "engine");
   const segments = fc.array(
     fc.record(
@@ -357,7 +357,7 @@ describe("the waterfall", () => {
     ),
   );
 
-  test("its parts follow each other without gaps, and together are as long as the turn", () => {
+  test("parts are consecutive and as long as the turn", () => {
     fc.assert(
       fc.property(segments, (segments) => {
         const parts = partsOf(segments);
@@ -371,7 +371,7 @@ describe("the waterfall", () => {
     );
   });
 
-  test("is a table that can be read without seeing it", () => {
+  test("waterfall is a readable table", () => {
     const waterfall: WaterfallInfo = {
       status: "completed",
       wall_ms: 1_300,

@@ -36,7 +36,7 @@ function part(missed?: Missed) {
 
 const tryAgain = () => screen.findByRole("button", { name: en.tryAgain });
 
-test("a part that cannot be fetched says so in its place, and comes when somebody tries again", async () => {
+test("part that fails to load shows an error in its place, and loads on retry", async () => {
   const { Part, fetch, come } = part();
   render(
     <>
@@ -61,14 +61,14 @@ test("a part that cannot be fetched says so in its place, and comes when somebod
   expect(fetch).toHaveBeenCalledTimes(3);
 });
 
-test("a browser that keeps it as failed asks a server that is there with a new page", async () => {
+test("browser that caches the failure gets a new page from the server", async () => {
   const { Part } = part();
   render(<Part name="Ann" />);
   await userEvent.click(await tryAgain());
   await waitFor(() => expect(reload).toHaveBeenCalledOnce());
 });
 
-test("it comes by itself when the network is back, and when it is opened again", async () => {
+test("failed part loads when the browser is online, and when it is opened again", async () => {
   const { Part, fetch, come } = part();
   const first = render(<Part name="Ann" />);
   await tryAgain();
@@ -82,7 +82,7 @@ test("it comes by itself when the network is back, and when it is opened again",
   expect(fetch, "what is there is not asked for again").toHaveBeenCalledTimes(3);
 });
 
-test("a dialog that does not come can be closed", async () => {
+test("dialog that fails to load can be closed", async () => {
   const close = vi.fn();
   const { Part } = part("above");
   render(<Part name="Ann" close={close} />);
@@ -90,7 +90,7 @@ test("a dialog that does not come can be closed", async () => {
   expect(close).toHaveBeenCalledOnce();
 });
 
-test("what nobody has asked for is not missed", async () => {
+test("part that was never requested shows no error", async () => {
   const { Part, fetch } = part("nowhere");
   const { container } = render(<Part name="Ann" />);
   await waitFor(() => expect(fetch).toHaveBeenCalledOnce());
@@ -98,7 +98,7 @@ test("what nobody has asked for is not missed", async () => {
   expect(container).toBeEmptyDOMElement();
 });
 
-test("if the server has a newer page, loading that is what helps", async () => {
+test("newer page of the server is offered as the remedy", async () => {
   entry.type = "module";
   // Only its address is checked: nothing is loaded here.
   entry.setAttribute("src", "/assets/index-0.js");

@@ -50,7 +50,7 @@ function talking(status?: "running" | "awaiting_approval") {
   return { state, stop, tell: () => [...listeners].map((listener) => listener()), listeners };
 }
 
-test("it thinks while the model does, and looks at nobody but you", () => {
+test("avatar thinks with the model, and looks at the user", () => {
   const { state, tell, stop } = talking();
   vi.advanceTimersByTime(20);
   expect(done).toEqual(["thinks", "at you"]);
@@ -61,7 +61,7 @@ test("it thinks while the model does, and looks at nobody but you", () => {
   stop();
 });
 
-test("it looks at the card that runs, also where that is scrolled to", () => {
+test("avatar looks at the running card, also after scrolling", () => {
   card("running", rect(400, 100));
   const { stop } = talking("running");
   vi.advanceTimersByTime(20);
@@ -73,7 +73,7 @@ test("it looks at the card that runs, also where that is scrolled to", () => {
   stop();
 });
 
-test("at a question it looks there and at you in turns, until it is answered", () => {
+test("avatar looks alternately at an approval and at the user until it is answered", () => {
   card("awaiting_approval", rect(650, 175));
   const { state, tell, stop, listeners } = talking("awaiting_approval");
   vi.advanceTimersByTime(20);
@@ -90,13 +90,13 @@ test("at a question it looks there and at you in turns, until it is answered", (
   expect([vi.getTimerCount(), listeners.size], "nothing is left behind").toEqual([0, 0]);
 });
 
-test("a direction is never farther than to the side, and writing is no mood", () => {
+test("direction is limited to the sides, and writing has no mood", () => {
   expect(directionOf(rect(0, 0), rect(9_000, -9_000))).toEqual({ x: 1, y: -1 });
   expect(moodOf("writing")).toBe("rest");
   expect(moodOf("reconnecting")).toBe("rest");
 });
 
-test("it shrugs at a failure, and at nothing else", () => {
+test("avatar shrugs at failures only", () => {
   expect(motionAt({ status: "error" })).toBe("Shrug");
   expect(motionAt({ status: "timed_out" })).toBe("Shrug");
   expect(motionAt({ status: "denied" })).toBeUndefined();

@@ -31,7 +31,7 @@ test("headings, lists, tables, code and emphasis are elements", () => {
   expect(page.querySelector("li.task input")).toBeChecked();
 });
 
-test("a text that grows piece by piece ends as the whole", () => {
+test("text in pieces ends as the whole", () => {
   const text = "# T\n\n- a\n- b\n\n| x | y |\n|---|---|\n| 1 | **2** |\n\n```\ncode\n```\n\nend";
   const { container, rerender } = render(<Markdown text="" isOpen />);
   for (let at = 1; at <= text.length; at += 1) rerender(<Markdown text={text.slice(0, at)} isOpen />);
@@ -39,7 +39,7 @@ test("a text that grows piece by piece ends as the whole", () => {
   expect(container.innerHTML).toBe(drawn(text).innerHTML);
 });
 
-test("any text that is cut anywhere while it grows ends as the whole", () => {
+test("any text cut anywhere ends as the whole", () => {
   fc.assert(
     fc.property(
       fc.array(fc.constantFrom(...OWN_EXAMPLES.map(([text]) => text)), { minLength: 1, maxLength: 4 }),
@@ -62,14 +62,14 @@ test("any text that is cut anywhere while it grows ends as the whole", () => {
   );
 }, 60_000);
 
-test("a link whose address comes last leads there in the text that was read long before", () => {
+test("late link definition applies to text that was parsed before", () => {
   const text = `See [the source][1] first.\n\n${"words\n\n".repeat(40)}[1]: https://example.com/late\n`;
   const { container, rerender } = render(<Markdown text="" isOpen />);
   for (let at = 1; at <= text.length; at += 1) rerender(<Markdown text={text.slice(0, at)} isOpen />);
   expect(container.querySelector("a")?.getAttribute("href")).toBe("https://example.com/late");
 });
 
-test("a passage that is left behind keeps its elements", () => {
+test("finished passage keeps its elements", () => {
   const paragraphs = Array.from({ length: 40 }, (_, at) => `paragraph ${at}`);
   const { container, rerender } = render(<Markdown text={paragraphs.slice(0, 20).join("\n\n")} isOpen />);
   const [first] = container.querySelectorAll("p");
@@ -78,7 +78,7 @@ test("a passage that is left behind keeps its elements", () => {
   expect(container.querySelectorAll(".passage").length).toBe(5);
 });
 
-test("a task has one box, which is called like its own text", () => {
+test("task has one checkbox, labelled by its own text", () => {
   const page = drawn("- [ ] open *task*\n  - nested\n- [x] done\n\n1. [x] loose\n\n   more\n");
   const boxes = within(page).getAllByRole("checkbox");
   expect(boxes.map((box) => box.closest("label")?.textContent)).toEqual(["open task", "done", "loose"]);
@@ -86,7 +86,7 @@ test("a task has one box, which is called like its own text", () => {
   expect(page.textContent).not.toContain("[");
 });
 
-test("subscript, footnotes, alerts and a few tags are elements, and a single tilde strikes nothing", () => {
+test("subscript, footnotes, alerts and a few tags are elements, single tildes are text", () => {
   const page = drawn(
     "H~2~O x^2^ ~5~ <kbd>Ctrl</kbd>[^a]\n\n> [!WARNING]\n> Mind.\n\n<details>\n<summary>More</summary>\n\n**in**\n\n</details>\n\n| a |\n|---|\n| x<br>y |\n\n[^a]: Note.",
   );
@@ -108,7 +108,7 @@ test("subscript, footnotes, alerts and a few tags are elements, and a single til
   expect(jump?.getAttribute("href")?.slice(1)).toBe(page.querySelector(".footnote")?.id);
 });
 
-test("each block has the direction of its own text", () => {
+test("block has the direction of its own text", () => {
   const page = drawn(
     "# שלום\n\nעולם\n\n- פריט\n- item\n- `npm i` https://example.com פריט\n\n> ציטוט\n\n| א | 1 |\n|---|---|\n| ב | 2 |",
   );
@@ -122,13 +122,13 @@ test("each block has the direction of its own text", () => {
   expect(items).toEqual(["rtl", "ltr", "rtl"]);
 });
 
-test("code and formulas run from the left in any text", () => {
+test("code and formulas are left-to-right in any text", () => {
   const page = drawn("עולם `npm install` $a_1$\n\n- פריט `npm i`\n\n  ```js\n  let x;\n  ```");
   for (const selector of ["p code", "li code", ".maths", ".code"])
     expect(page.querySelector(selector)).toHaveAttribute("dir", "ltr");
 });
 
-test("a formula that is not drawn is its source, character for character", () => {
+test("formula that cannot be drawn is shown as its exact source", () => {
   const formulas = [
     "\\(E = m_1 * c * c_2\\)",
     "$a_1 * b_1 * c_{2}$",
@@ -140,7 +140,7 @@ test("a formula that is not drawn is its source, character for character", () =>
   expect(page.textContent).toContain("It costs $5, then $10.");
 });
 
-test("an address ends before a full-width mark, and a written link stays as it is", () => {
+test("address ends before full-width punctuation, and an explicit link stays unchanged", () => {
   const page = drawn(
     "请访问https://example.com/a，然后登录。文档（https://example.com/b）和「https://example.com/c」、见 www.example.com/d；完。\n\n[x](https://example.com/路，口)",
   );
@@ -154,14 +154,14 @@ test("an address ends before a full-width mark, and a written link stays as it i
   expect(page.querySelector("p")?.textContent).toContain("a，然后登录。文档（https");
 });
 
-test("details within details end somewhere, and tags that are never closed are text", () => {
+test("nested details are limited, and unclosed tags are text", () => {
   const page = drawn(`${"<details>\n\n".repeat(2_000)}x`);
   expect(page.textContent).toContain("x");
   expect(page.querySelectorAll("details").length).toBeLessThan(10);
   expect(drawn(`a ${"<kbd>".repeat(5_000)}`).textContent).toContain("<kbd><kbd>");
 });
 
-test("a table is copied as a spreadsheet reads it, and no cell runs there", () => {
+test("table is copied as CSV without formulas", () => {
   const [table] = read('| a, b | **c** |\n|---|---|\n| =1+1 | x<br>"y" |\n| -5 | +49 |');
   expect(csvOf(table as Tokens.Table)).toBe('"a, b",c\r\n\'=1+1,"x\n""y"""\r\n-5,+49');
 });

@@ -129,7 +129,7 @@ if (vectors === undefined || !existsSync(file)) {
   }, 300_000);
 }
 
-test("a picture of another host is named and not fetched", () => {
+test("picture of another host is linked and not loaded", () => {
   const shown = page(<Markdown text="![a cat](https://pictures.example/cat.png)" isOpen={false} />);
   expect(shown.querySelector("img")).toBeNull();
   expect(shown.querySelector("a.picture")).toHaveTextContent("Load image from pictures.example");

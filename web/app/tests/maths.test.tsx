@@ -25,7 +25,7 @@ test.each([
   expect(page.querySelector("math")?.namespaceURI).toBe("http://www.w3.org/1998/Math/MathML");
 });
 
-test("a formula that is none shows its source, and why in its title", async () => {
+test("invalid formula shows its source, with the error in its title", async () => {
   const page = await drawn("so $\\unknown{x}$ it is");
   const invalid = page.querySelector(".maths-wrong");
   expect(invalid?.textContent).toBe("$\\unknown{x}$");
@@ -55,7 +55,7 @@ const ELEMENTS = /^(math|m[a-z]+|none|div|p|span|code)$/;
 const ATTRIBUTES =
   /^(class|dir|title|data-tex|accent|accentunder|column(align|lines|spacing|span)|depth|display|displaystyle|fence|form|height|largeop|linethickness|lspace|math(background|color|size|variant)|(max|min)size|movablelimits|notation|row(spacing|span)|rspace|scriptlevel|separator|stretchy|symmetric|voffset|width)$/;
 
-test.each(ATTACKS)("%s runs nothing, fetches nothing and styles nothing", async (tex) => {
+test.each(ATTACKS)("%s runs, loads and styles nothing", async (tex) => {
   const page = await drawn(`$$${tex}$$`);
   expect(page.querySelector("math, .maths-wrong")).not.toBeNull();
   for (const element of page.querySelectorAll("*")) {
@@ -67,7 +67,7 @@ test.each(ATTACKS)("%s runs nothing, fetches nothing and styles nothing", async 
   }
 });
 
-test("what is drawn stays while the text goes on, and an open formula is its source", async () => {
+test("finished formula stays while the text grows, and an open one is its source", async () => {
   await drawn("$x$");
   const text = "so $a^2$ and\n\n$$\n\\frac{a}{b}\n$$\n\nend";
   const { container, rerender } = render(<Markdown text="" isOpen />);
@@ -83,7 +83,7 @@ test("what is drawn stays while the text goes on, and an open formula is its sou
   expect(container.querySelector("mfrac")).not.toBeNull();
 });
 
-test("what is copied of a formula is its source", async () => {
+test("copied formula is its source", async () => {
   const page = await drawn("so $a^2$ it is");
   const range = document.createRange();
   range.selectNodeContents(page);

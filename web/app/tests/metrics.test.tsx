@@ -152,8 +152,8 @@ function server(answer: () => Response, times: readonly number[] = [], isAdmin =
   return { requests, client };
 }
 
-describe("a time", () => {
-  test("is what the address says, and leads to the calls of it", () => {
+describe("time range", () => {
+  test("range comes from the address, and links to its calls", () => {
     for (const range of RANGES) {
       expect(rangeOf(addressOfRange(range).replace(/^[^?]*/, ""))).toBe(range);
       expect(callsOf(range)).toBe(`/history/calls?since=${range.span}`);
@@ -162,7 +162,7 @@ describe("a time", () => {
     expect(callsOf(DAY, { tool: "a b", slow: "1" })).toBe("/history/calls?tool=a+b&slow=1&since=day");
   });
 
-  test("ends behind now, and its parts begin at the same times whenever one looks", async () => {
+  test("range ends after now, and its parts are aligned", async () => {
     const { requests, client } = server(() => Response.json(METRICS));
     await fc.assert(
       fc.asyncProperty(fc.constantFrom(...RANGES), fc.nat(1e13), async (range, now) => {
@@ -187,18 +187,18 @@ describe("a time", () => {
     ["today and before", [NOW - 60_000, NOW - 5 * HOUR_MS], "day"],
     ["three days ago", [NOW - 72 * HOUR_MS], "week"],
     ["a year ago", [NOW - 8_760 * HOUR_MS], "month"],
-  ] as const)("begins as the one that has something to show: %s", async (_, times, span) => {
+  ] as const)("default range has data: %s", async (_, times, span) => {
     const { client } = server(() => Response.json(METRICS), times);
     expect((await rangeWithData(client, NOW, new AbortController().signal)).span).toBe(span);
   });
 
-  test("failures are those of every state that is one", () => {
+  test("failures include every failed status", () => {
     const { filter } = callsLocationOf(new URL(failedOf(DAY), "http://page").search);
     expect(filter).toEqual({ status: "error,timed_out,unknown", since: "day" });
     expect(isOfFailed(filter)).toBe(true);
   });
 
-  test("what has failed is what the API counts as failed, and looks like it", () => {
+  test("failed statuses equal those of the API, with the same tone", () => {
     const { components } = JSON.parse(readFileSync("client/openapi.json", "utf8"));
     const { finished, failed } = components.schemas.CallsMetrics.properties;
     const namesIn = (text: string): string[] => [...text.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
@@ -208,13 +208,13 @@ describe("a time", () => {
     expect(FAILED).toEqual(bad);
   });
 
-  test("figures are short", () => {
+  test("numbers are short", () => {
     expect([undefined, 0, 0.042, 1 / 3, 1].map(percent)).toEqual(["–", "0 %", "4.2 %", "33 %", "100 %"]);
     expect([9.44, 148.2].map(rounded)).toEqual(["9.4", "148"]);
   });
 });
 
-describe("the view", () => {
+describe("metrics view", () => {
   const show = (answer: () => Response, isAdmin = true) =>
     render(
       <ClientProvider value={server(answer, [], isAdmin).client}>
@@ -222,7 +222,7 @@ describe("the view", () => {
       </ClientProvider>,
     );
 
-  test("has a tile for each figure, and each leads to the calls that it is of", async () => {
+  test("each figure has a tile with a link to its calls", async () => {
     show(() => Response.json(METRICS));
     const tile = (name: string): HTMLElement => screen.getByRole("listitem", { name });
     await screen.findByRole("listitem", { name: "Time to first token" });
@@ -241,7 +241,7 @@ describe("the view", () => {
     );
   });
 
-  test("says what was read and written, by whom, why calls failed, and where", async () => {
+  test("tokens, models, errors and conversations are listed", async () => {
     show(() => Response.json(METRICS));
     const tokens = await screen.findByRole("listitem", { name: "Tokens" });
     expect(tokens).toHaveTextContent(/In.*12\.4 k.*Out.*80|12\.4 k/);
@@ -264,7 +264,7 @@ describe("the view", () => {
     ).toEqual(["2", "12.4 k", "80", "4", "1"]);
   });
 
-  test("marks a threshold that is crossed, and draws the limit into the chart", async () => {
+  test("crossed threshold is marked, and its limit drawn into the chart", async () => {
     show(() => Response.json(METRICS));
     const detection = await screen.findByRole("listitem", { name: "Calls detected" });
     expect(detection).toHaveAttribute("data-alarm", "true");
@@ -278,14 +278,14 @@ describe("the view", () => {
     expect(took.querySelector(".limit")).toHaveAttribute("data-limit", "3000");
   });
 
-  test("shows the rest to whoever may not know of the whole server", async () => {
+  test("user without access to the whole server sees the rest", async () => {
     show(() => Response.json(METRICS), false);
     await screen.findByRole("listitem", { name: "Tokens" });
     expect(screen.queryByRole("listitem", { name: "Calls detected" })).toBeNull();
     expect(screen.queryByRole("alert")).toBeNull();
   });
 
-  test("what the charts show stands in a table as well, without the parts in which nothing was done", async () => {
+  test("charts are also a table, without empty parts", async () => {
     show(() => Response.json(METRICS));
     await userEvent.click(await screen.findByText("Values over time", { selector: "summary" }));
     const table = screen.getByRole("table", { name: "Values over time" });
@@ -293,12 +293,12 @@ describe("the view", () => {
     expect(table).toHaveTextContent("684 ms");
   });
 
-  test("says that it counts only the newest", async () => {
+  test("limit of counted turns is mentioned", async () => {
     show(() => Response.json({ ...METRICS, calls_cut: true }));
     await screen.findByText(/newest 20,000 entries/);
   });
 
-  test("says what does not work, and tries again when it is told to", async () => {
+  test("error is shown with a retry", async () => {
     let isWell = false;
     show(() => (isWell ? Response.json(METRICS) : new Response("{}", { status: 500 })));
     await screen.findByRole("alert");
@@ -308,7 +308,7 @@ describe("the view", () => {
     expect(screen.queryByRole("alert")).toBeNull();
   });
 
-  test("figures of one time are never shown as those of another", async () => {
+  test("figures of one range are never shown for another", async () => {
     show(() => Response.json(METRICS));
     await screen.findByRole("listitem", { name: "Time to first token" });
     act(() => go("/stats?range=hour"));
@@ -318,8 +318,8 @@ describe("the view", () => {
   });
 });
 
-describe("a chart", () => {
-  test("joins what is known, and marks what stands alone", () => {
+describe("charts", () => {
+  test("known values are joined, and single ones marked", () => {
     const { container } = render(
       <Lines
         label="Errors"
@@ -338,7 +338,7 @@ describe("a chart", () => {
     expect(container).toHaveTextContent("1012:00now");
   });
 
-  test("nothing is drawn of nothing", () => {
+  test("chart without values is empty", () => {
     const { container } = render(<Lines label="x" series={[[]]} format={String} from="" until="" />);
     expect(container.querySelector("path")).toHaveAttribute("d", "");
   });
@@ -362,7 +362,7 @@ describe("frames", () => {
     for (const frame of frames.splice(0)) frame(now);
   };
 
-  test("that come late while an answer streams are counted, and the server is told at its end", () => {
+  test("late frames of an answer are counted and reported at its end", () => {
     const { requests, client } = server(() => new Response(null, { status: 204 }));
     const watched = new Frames(client);
     watched.onText();
@@ -381,7 +381,7 @@ describe("frames", () => {
     expect(kept.get(), "the browser keeps the sum").toBe("3/218");
   });
 
-  test("are not watched while nothing comes", () => {
+  test("frames are not watched without events", () => {
     const { client } = server(() => new Response(null, { status: 204 }));
     const watched = new Frames(client);
     watched.onToolCall();
@@ -396,7 +396,7 @@ describe("frames", () => {
     expect(kept.get()).toBe("1/632");
   });
 
-  test("of a long answer are told on the way", () => {
+  test("frames of a long answer are reported during it", () => {
     const { requests, client } = server(() => new Response(null, { status: 204 }));
     const watched = new Frames(client);
     for (let at = 0; at < 3_800; at += 1) {

@@ -17,7 +17,7 @@ const call = (at: number, status: NonNullable<BlockPosition["status"]>, tool = "
 });
 
 describe("groups", () => {
-  test("finished calls in a row are one line; what failed or waits stays by itself", () => {
+  test("consecutive finished calls are grouped; failed and waiting ones are not", () => {
     const outline = [
       text(0),
       call(1, "success"),
@@ -35,7 +35,7 @@ describe("groups", () => {
     expect(rows).toEqual([0, [1, 2], 3, 4, 5, [6, 7], 8]);
   });
 
-  test("a line says what its calls did, each tool by what people call it", () => {
+  test("group lists its calls by the titles of their tools", () => {
     const block = (title: string, args: object): Block => ({
       kind: "tool_call",
       tool_name: "t.x",
@@ -50,14 +50,14 @@ describe("groups", () => {
     expect(summaryOf(calls)).toBe("Weather: Paris · Oslo; t.x");
   });
 
-  test("nothing folds that may not fold yet", () => {
+  test("calls that may not fold yet are not grouped", () => {
     const outline = [call(0, "success"), call(1, "success"), call(2, "success"), text(3)];
     expect(rowsOf(outline, new Set([0, 1])).map(({ kind }) => kind)).toEqual(["group", "block", "block"]);
     expect(rowsOf(outline, new Set([0])).map(({ kind }) => kind)).toEqual(Array(4).fill("block"));
   });
 });
 
-describe("the status line says one thing, the most pressing first", () => {
+describe("status line shows the most urgent status", () => {
   const seen = (change: Partial<Seen>): Seen => ({
     isRunning: true,
     isStopping: false,
@@ -95,7 +95,7 @@ describe("announcements", () => {
   beforeEach(() => vi.useFakeTimers());
   const words = wordsOf("en");
 
-  test("are whole sentences, gathered, and never more than one in 1.5 s", () => {
+  test("announcements are whole sentences, at most one in 1.5 s", () => {
     const announced: string[] = [];
     const announcements = new Announcements(() => words);
     announcements.listen(
@@ -114,7 +114,7 @@ describe("announcements", () => {
     expect(announced.at(-1)).toBe("no end Answer complete.");
   });
 
-  test("of whoever wants none are only the questions", () => {
+  test("disabled announcements still include approvals", () => {
     const announced: string[] = [];
     const announcements = new Announcements(() => words);
     announcements.listen(
@@ -137,9 +137,9 @@ test.each([
   [1_460, "1.4 s"],
   [12_900, "12 s"],
   [65_000, "1 m 5 s"],
-])("%d ms is %s", (ms, expected) => expect(duration(ms)).toBe(expected));
+])("%d ms is written %s", (ms, expected) => expect(duration(ms)).toBe(expected));
 
-test("what signs a browser in does not stay in the address", () => {
+test("sign-in link is removed from the address", () => {
   for (const [hash, expected] of [
     ["#sign-in=abc", { ticket: "abc" }],
     ["#token=tl_1_2", { key: "tl_1_2" }],
@@ -159,6 +159,6 @@ test.each([
   [48_814, "48,814"],
   [1_234_567, "1,234,567"],
   [-12_345, "-12,345"],
-])("%d is written %s", (n, written) => {
+])("%d bytes are written %s", (n, written) => {
   expect(grouped(n)).toBe(written);
 });

@@ -48,7 +48,7 @@ function watched({ isWanted = true, answer = (_: string): unknown => ({ items: [
 }
 
 describe("notices", () => {
-  test("tell of a question once, with a way to deny it, and are taken back with its answer", () => {
+  test("approval is notified once, with a button to deny it, and closed with its answer", () => {
     const { notices, shown, closed, page } = watched();
     const listener = notices.of(TURN);
     listener.onToolCall?.(asking(), 0);
@@ -70,7 +70,7 @@ describe("notices", () => {
     expect(closed).toEqual(["throughline/turn_1/approval_1"]);
   });
 
-  test("offer no denial of what is answered with more than a word", () => {
+  test("elicitation is notified without a button", () => {
     const { notices, shown } = watched();
     const approval = { approval_id: "approval_1", kind: "elicitation", rule: "" };
     notices.of(TURN).onToolCall?.(asking("approval_1", { approval } as unknown as Partial<CallBlock>), 0);
@@ -82,7 +82,7 @@ describe("notices", () => {
     ["error", en.noticeFailed],
     ["length", en.noticeEnded],
     ["cancelled", undefined],
-  ] as const)("of a turn that ended with %s say %o", (status, expected) => {
+  ] as const)("turn that ended as %s is notified as %o", (status, expected) => {
     const { notices, shown } = watched();
     notices.end(TURN, message(status));
     expect(shown.map(({ title, body, url }) => [title, body, url])).toEqual(
@@ -90,7 +90,7 @@ describe("notices", () => {
     );
   });
 
-  test("are for whoever does not look, and wants them", () => {
+  test("notifications need a hidden page and the setting", () => {
     const { notices, shown, page } = watched();
     page.isHidden = false;
     notices.of(TURN).onToolCall?.(asking(), 0);
@@ -101,7 +101,7 @@ describe("notices", () => {
     expect([unwanted.shown, unwanted.page.unseen], "the tab says it all the same").toEqual([[], 1]);
   });
 
-  test("are gone once somebody looks", () => {
+  test("notifications are closed when the page becomes visible", () => {
     const { notices, closed, page } = watched();
     notices.end(TURN, message("completed"));
     notices.of(TURN).onToolCall?.(asking(), 0);
@@ -112,11 +112,11 @@ describe("notices", () => {
   });
 });
 
-describe("a turn of a conversation that was left", () => {
+describe("turn of another conversation", () => {
   beforeEach(() => void vi.useFakeTimers());
   afterEach(() => void vi.useRealTimers());
 
-  test("is told of when it asks, once, and when it has ended", async () => {
+  test("turn is notified once for its approval and once for its end", async () => {
     let isRunning = true;
     const answer = (route: string): unknown => {
       if (route === "GET /v1/turns") return { items: isRunning ? [{ turn_id: "turn_1" }] : [] };
@@ -138,7 +138,7 @@ describe("a turn of a conversation that was left", () => {
   });
 });
 
-test("nothing is asked for whoever has signed out", async () => {
+test("signed-out session sends no requests", async () => {
   vi.useFakeTimers();
   const answer = vi.fn(() => ({ items: [{ turn_id: "turn_1" }] }));
   const { notices, page } = watched({ answer });
@@ -156,16 +156,16 @@ describe("lines of a notification", () => {
     ["two\r\nlines\tand\u2028more", "two lines and more"],
     ["👩\u200d💻", "👩\\u200d💻"],
     ["", ""],
-  ])("%j is %j", (text, expected) => expect(lineOf(text)).toBe(expected));
+  ])("%j becomes %j", (text, expected) => expect(lineOf(text)).toBe(expected));
 
-  test("are as long as a system shows, whatever is in them", () => {
+  test("lines are limited for any content", () => {
     expect(Array.from(lineOf("😀".repeat(5_000)))).toHaveLength(120);
     expect(lineOf("\u202e".repeat(5_000)).length).toBeLessThanOrEqual(120);
     expect(linesOf("a\nb", undefined, " ", "c")).toBe("a b\nc");
   });
 });
 
-test("a denial is one of a question, or none", () => {
+test("only the denial of an approval is parsed", () => {
   expect(denialIn({ turnId: "t", approvalId: "a", argumentsHash: 1, more: 2 })).toEqual({
     turnId: "t",
     approvalId: "a",
@@ -174,7 +174,7 @@ test("a denial is one of a question, or none", () => {
     expect(denialIn(other)).toBeUndefined();
 });
 
-test("the tab says what waits, else what is new, and the icon how much", () => {
+test("tab shows open approvals, else new messages, and the badge their number", () => {
   const badges: number[] = [];
   vi.stubGlobal("navigator", {
     setAppBadge: async (count: number) => void badges.push(count),
@@ -192,7 +192,7 @@ test("the tab says what waits, else what is new, and the icon how much", () => {
   vi.unstubAllGlobals();
 });
 
-test("one notification is shown or looked for at a time, since a browser may lose those that are shown meanwhile", async () => {
+test("notifications are shown and queried one at a time", async () => {
   const begun: string[] = [];
   let running = 0;
   const step = async (name: string): Promise<void> => {

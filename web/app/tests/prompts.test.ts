@@ -19,15 +19,15 @@ describe("placeholders", () => {
     ["{{ }} {{}} {{a\nb}} {single} {{{x}}}", ["x"]],
     [`{{${"x".repeat(61)}}}`, []],
     ["{{主题}}", ["主题"]],
-  ])("%j asks for %j", (text, names) => expect(placeholdersIn(text)).toEqual(names));
+  ])("%j has the placeholders %j", (text, names) => expect(placeholdersIn(text)).toEqual(names));
 
-  test("are filled in at once, and an answer asks nothing", () => {
+  test("placeholders are replaced at once, and braces in answers stay", () => {
     expect(filledIn("{{a}} and {{ b }}, {{a}}", { a: "{{b}}", b: "$&" })).toBe("{{b}} and $&, {{b}}");
     expect(filledIn("a {{gone}} b {{ }}", {})).toBe("a  b {{ }}");
     expect(filledIn("{{toString}}", {})).toBe("");
   });
 
-  test("no text but those is changed", () => {
+  test("other text is unchanged", () => {
     fc.assert(
       fc.property(fc.string({ unit: "grapheme" }), (text) => {
         fc.pre(placeholdersIn(text).length === 0);
@@ -37,7 +37,7 @@ describe("placeholders", () => {
   });
 });
 
-test("prompts are found by their name, then by their text; spaces of a name are not typed", () => {
+test("prompts are found by name, then by text, ignoring spaces in names", () => {
   const all = [prompt("Reply", "to a report"), prompt("Weekly report", "x")];
   expect(foundIn(all, "REPORT").map(({ name }) => name)).toEqual(["Weekly report", "Reply"]);
   expect(foundIn(all, "")).toEqual(all);
@@ -45,7 +45,7 @@ test("prompts are found by their name, then by their text; spaces of a name are 
   expect(typedIn(all, "/")).toEqual(all);
 });
 
-describe("the library", () => {
+describe("prompt library", () => {
   const library = (answers: Record<string, unknown>) => {
     const requests: string[] = [];
     const answer = async (input: RequestInfo | URL, init?: RequestInit) => {
@@ -60,7 +60,7 @@ describe("the library", () => {
     return { requests, library: new PromptLibrary(client) };
   };
 
-  test("saves a new one only where there is none, and a changed one only over what was seen", async () => {
+  test("new prompt requires a free name, and a changed one an unchanged version", async () => {
     const { requests, library: of } = library({
       "GET /v1/saved-prompts": { items: [prompt("b", "B", 3)] },
       "PUT /v1/saved-prompts/a": prompt("a", "A"),
@@ -77,7 +77,7 @@ describe("the library", () => {
     expect(of.get().prompts).toEqual([prompt("a", "A"), prompt("b", "BB", 4)]);
   });
 
-  test("renames one without losing it, and deletes", async () => {
+  test("rename keeps the prompt, and delete removes it", async () => {
     const { requests, library: of } = library({
       "GET /v1/saved-prompts": { items: [prompt("old", "text")] },
       "PUT /v1/saved-prompts/new": prompt("new", "text"),
@@ -92,7 +92,7 @@ describe("the library", () => {
     expect(of.get().prompts).toEqual([]);
   });
 
-  test("shows what it knows when the server cannot be reached, and throws what is refused", async () => {
+  test("unreachable server leaves known prompts, and refusals are thrown", async () => {
     const { library: of } = library({
       "PUT /v1/saved-prompts/a": Response.json(
         { error: { code: "too_many_prompts", type: "conflict", message: "many", param: null } },

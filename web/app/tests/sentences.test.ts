@@ -40,17 +40,17 @@ const isChinese = (text: string): boolean => /^\p{Script=Han}/u.test(text.replac
 /** True for sentences without values; others are shown below the translation of their code. */
 const isWhole = (text: string): boolean => !text.includes("{");
 
-describe("what the engine says", () => {
+describe("texts of the engine", () => {
   const wording = source("engine/src/wording.rs");
   const failures = between(wording, "// --- failures ---", "// --- notices ---");
   const notices = between(wording, "// --- notices ---", "// --- questions ---");
   const findings = between(
-    source("wire/src/text_calls/protocol.rs"),
+    source("wire/src/text/protocol.rs"),
     "fn sentence(self)",
     "/// Bytes of a refused block",
   );
 
-  test.each(strings(failures).filter(isCode))("the code %s of a fault is known", (code) => {
+  test.each(strings(failures).filter(isCode))("error code %s is known", (code) => {
     // Placeholder for a reason that an upstream has not given.
     if (code !== "unknown") expect(CODES).toHaveProperty(code);
   });
@@ -63,7 +63,7 @@ describe("what the engine says", () => {
   );
 });
 
-describe("what recorded turns say", () => {
+describe("texts of recorded turns", () => {
   const folder = join(import.meta.dirname, "../../client/specs/vectors");
   const blocks = readdirSync(folder).flatMap((file): [string, Block][] => {
     const { message }: { message: Message } = JSON.parse(readFileSync(join(folder, file), "utf8"));
@@ -79,7 +79,7 @@ describe("what recorded turns say", () => {
     if (block.kind === "tool_call" && block.error) expect(zh.outcomeText(block.error)).toSatisfy(isChinese);
   });
 
-  test("they have faults, notices and calls that failed", () => {
+  test("recorded turns have faults, notices and failed calls", () => {
     const kinds = blocks.map(([, block]) =>
       block.kind === "tool_call" && block.error ? "failed" : block.kind,
     );
@@ -87,7 +87,7 @@ describe("what recorded turns say", () => {
   });
 });
 
-describe("what the API refuses", () => {
+describe("errors of the API", () => {
   /** Modules that the page never uses: OpenAI clients, WebSockets, conversations as files. */
   const ELSEWHERE = /^(openai|projections|export|api\/ws|api\/conversations\/transfer)/;
   /** Errors of API clients, which users of the page never see. */
@@ -136,7 +136,7 @@ describe("what the API refuses", () => {
     expect(code in CODES || OF_PROGRAMS.has(code) || OF_THE_DIALOG.has(code)).toBe(true);
   });
 
-  test("what it says of a program is a code that there is", () => {
+  test("every excluded code exists", () => {
     const rust = sources("server/src").map(([, text]) => text);
     for (const code of OF_PROGRAMS)
       expect(
@@ -146,7 +146,7 @@ describe("what the API refuses", () => {
   });
 });
 
-test("every sentence that is known is one of the server's", () => {
+test("every translated sentence occurs in the server", () => {
   const rust = ["engine", "wire", "tools", "throughline", "server"]
     .flatMap((crate) => sources(`${crate}/src`))
     .map(([, text]) => text)
@@ -155,16 +155,16 @@ test("every sentence that is known is one of the server's", () => {
   expect(unused).toEqual([]);
 });
 
-test("all that is said in Chinese is Chinese", () => {
+test("every translation is Chinese", () => {
   for (const text of [...Object.values(CODES), ...Object.values(SENTENCES), ...Object.values(REMEDIES)])
     expect(text).toMatch(/\p{Script=Han}/u);
   expect(Object.keys(REMEDIES).filter((code) => !(code in CODES))).toEqual([]);
   expect(Object.keys(SENTENCES).filter((sentence) => WHOLE.has(sentence))).toEqual([]);
 });
 
-test("values stand as they came, below what the code says", () => {
+test("sentences with values are shown below the text of their code", () => {
   expect(zh.serverText("there is no tool `x`", "not_found")).toBe("没有找到。\nthere is no tool `x`");
-  expect(zh.serverText("the turn has ended", "turn_is_over")).toBe("这一轮已经结束。");
+  expect(zh.serverText("the turn is over", "turn_is_over")).toBe("这一轮已经结束。");
   expect(zh.serverText("HTTP 500: overloaded")).toBe("HTTP 500: overloaded");
   expect(zh.serverText("It is new.", "of_a_later_release")).toBe("It is new.");
   expect(zh.serverText("constructor", "constructor")).toBe("constructor");
@@ -176,10 +176,8 @@ test("values stand as they came, below what the code says", () => {
   expect(Object.keys(OUTCOMES)).toContain("unknown");
 });
 
-test("in English the server's own words stand", () => {
-  expect(en.serverText("The model's reply ended early.", "upstream_lost")).toBe(
-    "The model's reply ended early.",
-  );
+test("English shows the server's own texts", () => {
+  expect(en.serverText("The model's reply broke off.", "upstream_lost")).toBe("The model's reply broke off.");
   expect(en.remedyText("Try again.", "upstream_lost")).toBe("Try again.");
   expect(en.outcomeText({ code: "failed" })).toBe("failed");
 });

@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 
 describe("theme and language", () => {
-  test("a choice holds at once, everywhere, and is remembered", async () => {
+  test("choice applies at once, everywhere, and is stored", async () => {
     applyPreferences(document.documentElement);
     const session = new Session();
     await session.enter();
@@ -47,7 +47,7 @@ describe("theme and language", () => {
     expect(localStorage.getItem(LANGUAGE_KEY)).toBe("zh-CN");
   });
 
-  test("what runs before the first paint chooses as the page does", () => {
+  test("first-paint script chooses the same as the page", () => {
     const firstPaint = readFileSync("app/public/first-paint.js", "utf8");
     const root = document.documentElement;
     for (const [chosenTheme, chosenLanguage] of [
@@ -76,9 +76,9 @@ describe("languages", () => {
     ["ZH", "zh-CN"],
     ["fr-CA", "en"],
     ["", "en"],
-  ])("%o is read in %s", (tag, expected) => expect(languageFor(tag)).toBe(expected));
+  ])("%o gets the language %s", (tag, expected) => expect(languageFor(tag)).toBe(expected));
 
-  test("a language that comes as one file has the words of every view", () => {
+  test("language in one file has the texts of every view", () => {
     language.set("zh-CN");
     const { result } = renderHook(() => useMenuWords());
     expect(result.current.commands).toBe("命令和提示词");
@@ -90,8 +90,8 @@ describe("languages", () => {
   });
 });
 
-describe("a view that cannot be drawn", () => {
-  test("says so, offers what helps, and leaves what is beside it alone", async () => {
+describe("view that fails to render", () => {
+  test("error has a remedy, and the rest of the page stays", async () => {
     // React logs errors that a boundary catches.
     const console_ = vi.spyOn(console, "error").mockImplementation(() => undefined);
     const reload = vi.fn();

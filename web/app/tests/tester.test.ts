@@ -35,8 +35,8 @@ const TRIP = {
   },
 };
 
-describe("a schema becomes a form", () => {
-  test("each type has its field, through references and what makes it optional", () => {
+describe("form of a schema", () => {
+  test("each type has its field, through references and nullable unions", () => {
     expect(kinds(TRIP)).toEqual({
       city: "text!",
       nights: "number!",
@@ -57,11 +57,11 @@ describe("a schema becomes a form", () => {
     ["any keys", { type: "object", additionalProperties: { type: "string" } }],
     ["a list of anything", { type: "array" }],
     ["what always holds", true],
-  ])("%s is given as JSON", (_, schema) => {
+  ])("%s is edited as JSON", (_, schema) => {
     expect(kinds({ type: "object", properties: { one: schema } })).toEqual({ one: "json" });
   });
 
-  test("a schema within itself ends as JSON", () => {
+  test("recursive schema ends as JSON", () => {
     const [, place] = formOf(TRIP).fields.find(([name]) => name === "place") ?? [];
     const inside = place?.kind === "object" ? place.fields.map(([name, { kind }]) => [name, kind]) : [];
     expect(inside).toEqual([
@@ -70,7 +70,7 @@ describe("a schema becomes a form", () => {
     ]);
   });
 
-  test("whatever a schema says, there is a form", () => {
+  test("any schema has a form", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (schema) => {
         const form = formOf({ type: "object", properties: { one: schema } });
@@ -90,12 +90,12 @@ function typed(fields: Record<string, Draft>) {
 
 const text = (text: string): Draft => ({ kind: "typed", text });
 
-describe("a form makes arguments", () => {
-  test("what is not given is left out, what must be given is asked for", () => {
+describe("arguments of a form", () => {
+  test("empty optional field is left out, an empty required one is an error", () => {
     expect(typed({})).toEqual({ value: {}, flaws: { "/city": "missing", "/nights": "missing" } });
   });
 
-  test("what is typed becomes what the schema wants", () => {
+  test("typed text becomes the type of the schema", () => {
     const given = { city: text("成都"), nights: text("3"), isQuiet: text("false"), board: text("3") };
     expect(typed(given)).toEqual({
       value: { city: "成都", nights: 3, isQuiet: false, board: 3 },
@@ -108,11 +108,11 @@ describe("a form makes arguments", () => {
     ["1.5", "not_whole"],
     [" ", "not_a_number"],
     ["1e999", "not_a_number"],
-  ])("%j is no whole number", (input, error) => {
+  ])("%j is not a whole number", (input, error) => {
     expect(typed({ city: text("x"), nights: text(input) }).flaws).toEqual({ "/nights": error });
   });
 
-  test("a flaw within a list is told at its place", () => {
+  test("error within a list has the path of its item", () => {
     const guests: Draft = {
       kind: "list",
       isGiven: true,
@@ -125,7 +125,7 @@ describe("a form makes arguments", () => {
   });
 
   // A retry must not change the call.
-  test("arguments go through the form and back unchanged, fitting or not", () => {
+  test("arguments survive the form unchanged, valid or not", () => {
     const form = formOf(TRIP);
     const anything = fc.dictionary(
       fc.oneof(fc.constantFrom(...Object.keys(TRIP.properties), "__proto__"), fc.string()),
@@ -159,8 +159,8 @@ const request = (start: number, end: number, more: Partial<ParsedRequest> = {}):
   ...more,
 });
 
-describe("places in a text", () => {
-  test("bytes become places for any text", () => {
+describe("offsets in a text", () => {
+  test("byte offsets are converted for any text", () => {
     fc.assert(
       fc.property(fc.string({ unit: "binary" }), fc.string({ unit: "binary" }), (before, after) => {
         const bytes = new TextEncoder().encode(before).length;
@@ -169,7 +169,7 @@ describe("places in a text", () => {
     );
   });
 
-  test("a call behind Chinese and an emoji is marked exactly", () => {
+  test("call after Chinese and an emoji is marked exactly", () => {
     const before = "查一下🌦️ ";
     const call = "<<<[TOOL_REQUEST]>>>末";
     const bytes = (text: string): number => new TextEncoder().encode(text).length;
@@ -185,7 +185,7 @@ describe("places in a text", () => {
     ]);
   });
 
-  test("passages add up to the text, whatever is said of it", () => {
+  test("passages add up to the text, with any warnings", () => {
     const place = fc.nat(60);
     const mark = fc
       .tuple(place, place)
@@ -204,7 +204,7 @@ describe("places in a text", () => {
     );
   });
 
-  test("a block without its end is arriving until the text is whole, and half a marker is no warning before", () => {
+  test("open block is arriving until the text is complete, and half a marker is no warning before", () => {
     const text = "<<<[TOOL_REQUEST]>>>\ntool_name:「始」x「末」\n<<<[END";
     const half = { at: 51, column: 1, line: 3, kind: "torn_marker", message: "" };
     const open: unknown = { ...request(0, 50, { outlook: "not_started" }), arguments: null };
@@ -215,14 +215,14 @@ describe("places in a text", () => {
     expect(seen(true)).toEqual(["not_started", "text", "warning"]);
   });
 
-  test("pieces never cut a character", () => {
+  test("pieces never split a character", () => {
     expect(afterPiece("a🌦b", 0, 2)).toBe(3);
     expect(afterPiece("a🌦b", 3, 5)).toBe(4);
   });
 });
 
-describe("the address", () => {
-  test("a tool and its arguments come back as they went in", () => {
+describe("tester address", () => {
+  test("tool and arguments survive the address", () => {
     fc.assert(
       fc.property(fc.string({ minLength: 1 }), fc.dictionary(fc.string(), fc.jsonValue()), (tool, given) => {
         const args = JSON.parse(JSON.stringify(given));
@@ -233,15 +233,12 @@ describe("the address", () => {
     );
   });
 
-  test.each(["", "#arguments=", "#arguments=[1]", "#arguments={", "#tool"])(
-    "%j asks for no arguments",
-    (hash) => {
-      expect(testerLocationOf(hash).arguments ?? {}).toEqual({});
-    },
-  );
+  test.each(["", "#arguments=", "#arguments=[1]", "#arguments={", "#tool"])("%j has no arguments", (hash) => {
+    expect(testerLocationOf(hash).arguments ?? {}).toEqual({});
+  });
 });
 
-test("an example gives what must be given, and a call written down cannot end itself", () => {
+test("example has all required arguments, and a call as a reply cannot end early", () => {
   const reply = exampleReply({ wire_name: "trip_plan", parameters: TRIP }, "A", "B");
   expect(reply).toContain(
     "tool_name:「始」trip_plan「末」,\ncity:「始」Paris「末」,\nnights:「始」1「末」\n",

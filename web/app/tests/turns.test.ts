@@ -18,8 +18,8 @@ import { turnStatusWord } from "../src/history/words.ts";
 
 const NOW = new Date(2026, 10, 22, 14, 2, 11).getTime();
 
-describe("what is looked for", () => {
-  test("any place survives its address", () => {
+describe("filters of turns", () => {
+  test("any location survives its address", () => {
     const text = fc.string({ minLength: 1, unit: "grapheme" });
     const id = fc.string({ minLength: 1 }).filter((id) => !id.includes(","));
     const filter = fc.record(
@@ -44,11 +44,11 @@ describe("what is looked for", () => {
     );
   });
 
-  test("what an address says that nobody knows is left out, and one turn is not compared", () => {
+  test("unknown parts and a single compared turn are ignored", () => {
     expect(turnsLocationOf("?since=1999&tool=x&compare=turn_1&q=tea")).toEqual({ filter: { q: "tea" } });
   });
 
-  test("is asked of the server as it takes it", () => {
+  test("filter becomes the query of the server", () => {
     expect(turnsQueryOf({ status: "error, running,,", since: "hour", model: "a/b" }, NOW)).toEqual({
       status: "error,running",
       from: NOW - 3_600_000,
@@ -69,7 +69,7 @@ const turn = (started_at: number): TurnInfo => ({
   failed_calls: 0,
 });
 
-test("each day stands before its turns, once", () => {
+test("each day precedes its turns, once", () => {
   const [noon, early, before] = [
     new Date(2026, 10, 22, 12).getTime(),
     new Date(2026, 10, 22, 0, 1).getTime(),
@@ -85,7 +85,7 @@ test("each day stands before its turns, once", () => {
   ]);
 });
 
-test("pages that ended before anything was found are passed over, and what has a text is not counted", async () => {
+test("empty search pages are followed, and text searches have no count", async () => {
   const requests: string[] = [];
   const client = new Throughline({
     baseUrl: "http://server",
@@ -118,7 +118,7 @@ test("pages that ended before anything was found are passed over, and what has a
   expect(requests.filter((path) => path.startsWith("turn-counts"))).toEqual(["turn-counts", "turn-counts"]);
 });
 
-test("of turns that run, those that wait for somebody are known; while none runs, nobody asks", async () => {
+test("open approvals are loaded only while turns are running", async () => {
   let status = "running";
   const requests: string[] = [];
   const client = new Throughline({
@@ -146,7 +146,7 @@ test("of turns that run, those that wait for somebody are known; while none runs
   expect(turnTone("asks")).toBe("waiting");
 });
 
-test("a status of a later release has its own name and no color", () => {
+test("unknown status has its own name and no tone", () => {
   expect(turnTone("dreaming")).toBe("none");
   expect(turnStatusWord("dreaming", { turnStatus: {} } as never)).toBe("dreaming");
   expect([tokensText(1_240, 80), tokensText(null, 80), tokensText(undefined, undefined)]).toEqual([
@@ -162,7 +162,7 @@ const events = (...all: readonly (readonly [number, object])[]): Event[] =>
     ([ms, event], at) => ({ turn_id: "turn_1", seq: at + 1, timestamp: 1_000 + ms, ...event }) as Event,
   );
 
-describe("what happened in a turn and when", () => {
+describe("timeline of a turn", () => {
   const call = (id: string, effect: string) => ({
     type: "tool_use",
     step: 1,
@@ -189,7 +189,7 @@ describe("what happened in a turn and when", () => {
     [950, { type: "stream_end", status: "completed" }],
   );
 
-  test("each model call has its calls, and each of them its time by kind", () => {
+  test("each model call has its tool calls, with their times by kind", () => {
     const { steps, whole: length } = storyOf(whole);
     expect(length).toBe(950);
     expect(
@@ -217,7 +217,7 @@ describe("what happened in a turn and when", () => {
     expect(lengthOf(note?.stretches ?? [])).toBe(590);
   });
 
-  test("pauses before another attempt, and further attempts of a tool, are of a kind of their own", () => {
+  test("pauses and further attempts have their own kind", () => {
     const { steps } = storyOf(
       events(
         [0, { type: "stream_start" }],
@@ -251,7 +251,7 @@ describe("what happened in a turn and when", () => {
     ]);
   });
 
-  test("of a turn that runs, what is open goes on until now", () => {
+  test("open spans of a running turn last until now", () => {
     const { steps, whole: length } = storyOf(whole.slice(0, 8), 1_500);
     expect(length).toBe(500);
     expect(steps[0]?.calls.map(({ stretches }) => stretches)).toEqual([
@@ -260,7 +260,7 @@ describe("what happened in a turn and when", () => {
     ]);
   });
 
-  test("however much of it is known, nothing ends before it begins or after the turn", () => {
+  test("any prefix of events has spans within the turn", () => {
     fc.assert(
       fc.property(fc.nat(whole.length), (count) => {
         const { steps, whole: length } = storyOf(whole.slice(0, count));

@@ -11,7 +11,7 @@ afterEach(() => {
 
 const after = (ms: number): Promise<void> => act(async () => void (await vi.advanceTimersByTimeAsync(ms)));
 
-test("another wait asks nothing by itself, and holds for what is asked next", async () => {
+test("new wait alone sends nothing, and applies to the next request", async () => {
   const [first, second] = [vi.fn(async () => "one"), vi.fn(async () => "two")];
   const { result, rerender } = renderHook(({ ask, waitMs }) => useRequest(ask, waitMs), {
     initialProps: { ask: first, waitMs: 0 },
@@ -31,7 +31,7 @@ test("another wait asks nothing by itself, and holds for what is asked next", as
   expect(result.current.value).toBe("two");
 });
 
-test("what is asked and what it waits may change together", async () => {
+test("request and wait can change together", async () => {
   const [first, second] = [vi.fn(async () => "one"), vi.fn(async () => "two")];
   const { result, rerender } = renderHook(({ ask, waitMs }) => useRequest(ask, waitMs), {
     initialProps: { ask: first, waitMs: 300 },
@@ -43,7 +43,7 @@ test("what is asked and what it waits may change together", async () => {
   expect(result.current.value).toBe("two");
 });
 
-test("the same is asked again when somebody wants it", async () => {
+test("retry sends the same request again", async () => {
   const ask = vi.fn(async () => "one");
   const { result } = renderHook(() => useRequest(ask));
   await after(0);

@@ -6,7 +6,7 @@ import { expect, test } from "vitest";
 
 const TURNED = "\u202e2026-11-24";
 
-test("what is hidden stands as its escape, in a color of its own", () => {
+test("hidden character is shown as its escape, in its own color", () => {
   const { container } = render(
     <section title={TURNED} aria-label={`x ${TURNED}`}>
       {TURNED} and <b>{`a\u200b${TURNED}`}</b> {["\u{e0041}", 1, null]}
@@ -25,7 +25,7 @@ test("what is hidden stands as its escape, in a color of its own", () => {
   ]);
 });
 
-test("what letters need stays in running text, and is shown in data", () => {
+test("characters that letters need stay in prose, and are shown in data", () => {
   const persian = "می\u200cخواهم";
   const { container } = render(
     <div>
@@ -40,7 +40,7 @@ test("what letters need stays in running text, and is shown in data", () => {
   expect(texts).toEqual([persian, "می\\u200cخواهم", `${persian}\\u202e`]);
 });
 
-test("a component is given its text as it is", () => {
+test("component gets its text unchanged", () => {
   const Message = memo(function Message({ children }: { children: string }) {
     return <i data-length={children.length}>{children}</i>;
   });
@@ -49,7 +49,7 @@ test("a component is given its text as it is", () => {
   expect(container.textContent).toBe("\\u202e2026-11-24");
 });
 
-test("a value in letters from right to left turns nothing that stands around it", () => {
+test("right-to-left value does not reverse the text around it", () => {
   const { container } = render(<pre>{'{"\u05e9": "\u05dc\\"\u202e", "n": 1}'}</pre>);
   const isolated = [...container.querySelectorAll("pre > bdi")].map(({ textContent }) => textContent);
   expect(isolated).toEqual(['"\u05e9"', '"\u05dc\\"\\u202e"', '"n"']);

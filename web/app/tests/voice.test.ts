@@ -21,7 +21,7 @@ async function recorded(sound: Partial<Sound>): Promise<Recording> {
   return recording;
 }
 
-test("sound is the same in whatever pieces it comes, also cut within a sample", async () => {
+test("recording is the same for any pieces, also cut within a sample", async () => {
   const whole = await recorded({ data: base64(SAMPLES, SAMPLES.length * 2) });
   expect(whole.seconds).toBeCloseTo(0.2);
   expect(whole.isComplete).toBe(true);
@@ -33,7 +33,7 @@ test("sound is the same in whatever pieces it comes, also cut within a sample", 
   }
 });
 
-test("what grows is taken once", async () => {
+test("growing data is decoded once", async () => {
   const data = base64(SAMPLES, 960);
   const recording = new Recording();
   for (let count = 1; count <= data.length; count += 1) {
@@ -45,12 +45,12 @@ test("what grows is taken once", async () => {
   expect(recording.isComplete).toBe(true);
 });
 
-test("the rate is what the model names", async () => {
+test("sample rate is that of the model", async () => {
   const recording = await recorded({ data: base64(SAMPLES, 960), format: "pcm16", sample_rate: 48_000 });
   expect(recording.seconds).toBeCloseTo(0.1);
 });
 
-test("it is saved as a WAV file", async () => {
+test("recording is saved as a WAV file", async () => {
   const recording = await recorded({ data: base64(SAMPLES, 960) });
   const file = new DataView(await recording.wav().arrayBuffer());
   expect(file.byteLength).toBe(44 + SAMPLES.length * 2);
@@ -58,6 +58,6 @@ test("it is saved as a WAV file", async () => {
   expect(Math.abs(file.getInt16(44 + 200, true) - (SAMPLES[100] ?? 0))).toBeLessThan(3);
 });
 
-test("what is no base64 is silence", async () => {
+test("invalid base64 is silence", async () => {
   expect((await recorded({ data: ["§§§", ...base64(SAMPLES, 9_600)] })).seconds).toBeCloseTo(0.2);
 });

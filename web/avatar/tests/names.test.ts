@@ -13,7 +13,7 @@ function examplesOf(what: string): string[] {
   return found?.split(",").map((name) => name.trim()) ?? [];
 }
 
-test("the puppet has every name that the server's tools tell a model without knowing the avatar", () => {
+test("puppet has every name that the server's tools mention", () => {
   const [expressions, groups] = [examplesOf("Name of the expression"), examplesOf("Group of motions")];
   expect(expressions.length).toBeGreaterThan(3);
   expect(groups.length).toBeGreaterThan(2);
@@ -21,7 +21,7 @@ test("the puppet has every name that the server's tools tell a model without kno
   for (const name of groups) expect(Object.keys(PUPPET.motions)).toContain(name);
 });
 
-test("it can do all that the demo model asks for, by the very names", () => {
+test("puppet has every name that the demo model uses", () => {
   const rows = [...DEMO.matchAll(/\], (true|false), "(\w+)",/g)];
   expect(rows.length).toBeGreaterThan(5);
   for (const [, isMotion, name] of rows) {
@@ -36,7 +36,7 @@ test.each([
   ["embarrassed", "shy"],
   ["生气", "angry"],
   ["F05", undefined],
-])("asked for %s it shows %s", (requested, shown) => {
+])("request for %s shows %s", (requested, shown) => {
   expect(Names.ofExpressions(PUPPET).find(requested)).toBe(shown);
 });
 
@@ -46,10 +46,10 @@ test.each([
   ["hello", "Wave"],
   ["点头", "Nod"],
   ["Fly", undefined],
-])("asked for %s it does %s", (requested, done) => {
+])("request for %s plays %s", (requested, done) => {
   expect(Names.ofMotions(PUPPET).find(requested)).toBe(done);
 });
 
-test("an avatar's own name wins over a second name of another one", () => {
+test("own name wins over a synonym of another one", () => {
   expect(new Names(["smile", "happy"]).find("happy")).toBe("happy");
 });

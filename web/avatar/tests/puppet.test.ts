@@ -12,7 +12,7 @@ async function shown({ isReduced = false } = {}) {
   return { clock, host, leave, puppet, info, picture: () => host.querySelector("svg")?.outerHTML ?? "" };
 }
 
-test("every expression is another picture", async () => {
+test("every expression is a different picture", async () => {
   const { puppet, info, picture } = await shown({ isReduced: true });
   const pictures = info.expressions.map((name) => {
     expect(puppet.expression(name)).toEqual({ kind: "ok" });
@@ -21,7 +21,7 @@ test("every expression is another picture", async () => {
   expect(new Set(pictures).size).toBe(info.expressions.length);
 });
 
-test("every motion moves it, and at its end it stands as before", async () => {
+test("every motion moves the puppet and returns to the same pose", async () => {
   for (const [group, count] of Object.entries(PUPPET.motions)) {
     for (let index = 0; index < count; index += 1) {
       const { puppet, clock, picture } = await shown({ isReduced: true });
@@ -34,7 +34,7 @@ test("every motion moves it, and at its end it stands as before", async () => {
   }
 });
 
-test("it stands on its feet, whatever it does", async () => {
+test("feet stay on the ground in every motion", async () => {
   for (const [group, count] of Object.entries(PUPPET.motions)) {
     for (let index = 0; index < count; index += 1) {
       const { puppet, clock, host } = await shown();
@@ -50,7 +50,7 @@ test("it stands on its feet, whatever it does", async () => {
   }
 });
 
-test("it looks where it is told to, at once where nothing may move, and back at you", async () => {
+test("look turns the eyes, at once with reduced motion, and back to the viewer", async () => {
   const still = await shown({ isReduced: true });
   const before = still.picture();
   still.puppet.look(-1, 0.5);
@@ -63,14 +63,14 @@ test("it looks where it is told to, at once where nothing may move, and back at 
   expect(still.picture(), "no farther than to the side").toBe(farthest);
 });
 
-test("an unknown name tells the ones there are", async () => {
+test("unknown name returns the known ones", async () => {
   const { puppet } = await shown();
   expect(puppet.expression("F99")).toEqual({ kind: "unknown", known: PUPPET.expressions });
   expect(puppet.motion("Fly")).toEqual({ kind: "unknown", known: Object.keys(PUPPET.motions) });
   expect(puppet.motion("Wave", 9)).toEqual({ kind: "unknown", known: ["Wave 0", "Wave 1"] });
 });
 
-test("one motion waits for the one before; the newest of those that wait is meant", async () => {
+test("next motion waits, and a newer one replaces it", async () => {
   const { puppet, clock, picture } = await shown({ isReduced: true });
   const of = (group: string): string => {
     puppet.motion(group, 0);
@@ -89,7 +89,7 @@ test("one motion waits for the one before; the newest of those that wait is mean
   expect(picture()).toBe(rest);
 });
 
-test("it blinks by itself, now and then", async () => {
+test("puppet blinks by itself", async () => {
   const { clock, host } = await shown();
   const svg = host.querySelector("svg");
   let blinks = 0;
@@ -104,7 +104,7 @@ test("it blinks by itself, now and then", async () => {
   expect(blinks).toBeLessThan(6);
 });
 
-test("a voice opens the mouth, and silence shuts it", async () => {
+test("voice opens the mouth, and silence closes it", async () => {
   const { puppet, clock, picture } = await shown();
   clock.pass(500);
   expect(picture()).not.toContain('fill="#a3353f"');
@@ -117,7 +117,7 @@ test("a voice opens the mouth, and silence shuts it", async () => {
   expect(picture()).not.toContain('fill="#a3353f"');
 });
 
-test("inactive it draws no frames, and still shows what it is asked for", async () => {
+test("inactive puppet draws no frames, and still shows expressions", async () => {
   const { puppet, clock, picture } = await shown();
   clock.pass(100);
   puppet.setActive(false);
@@ -129,7 +129,7 @@ test("inactive it draws no frames, and still shows what it is asked for", async 
   expect(clock.isDrawing).toBe(true);
 });
 
-test("who wants little movement gets pictures that stand still", async () => {
+test("reduced motion shows still pictures", async () => {
   const { puppet, clock, picture } = await shown({ isReduced: true });
   puppet.expression("smile");
   const before = picture();
@@ -140,7 +140,7 @@ test("who wants little movement gets pictures that stand still", async () => {
   expect(clock.drawn).toBe(0);
 });
 
-test("whoever leaves takes it along", async () => {
+test("dispose removes the puppet", async () => {
   const { leave, host, clock } = await shown();
   leave.abort();
   expect(host.childElementCount).toBe(0);

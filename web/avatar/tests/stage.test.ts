@@ -23,7 +23,7 @@ function staged() {
   return { driver, clock, stage: new AvatarStage(driver, PUPPET, clock) };
 }
 
-test("an expression takes the place of the one before, and stays while the turn goes on", () => {
+test("new expression replaces the previous one, and stays during the turn", () => {
   const { driver, clock, stage } = staged();
   stage.turnBegan();
   stage.expression("smile");
@@ -33,7 +33,7 @@ test("an expression takes the place of the one before, and stays while the turn 
   expect(stage.get().expression).toBe("sad");
 });
 
-test("it goes back to neutral six seconds after the turn", () => {
+test("expression returns to neutral six seconds after the turn", () => {
   const { clock, stage } = staged();
   stage.turnBegan();
   stage.expression("laugh");
@@ -44,7 +44,7 @@ test("it goes back to neutral six seconds after the turn", () => {
   expect(stage.get().expression).toBe("neutral");
 });
 
-test("the next turn keeps it", () => {
+test("next turn keeps the expression", () => {
   const { clock, stage } = staged();
   stage.turnBegan();
   stage.expression("laugh");
@@ -55,7 +55,7 @@ test("the next turn keeps it", () => {
   expect(stage.get().expression).toBe("laugh");
 });
 
-test("pinned it stays; let go it falls back", () => {
+test("pinned expression stays, and returns to neutral when unpinned", () => {
   const { clock, stage } = staged();
   stage.expression("shy");
   stage.pin(true);
@@ -66,14 +66,14 @@ test("pinned it stays; let go it falls back", () => {
   expect(stage.get()).toMatchObject({ expression: "neutral", isPinned: false });
 });
 
-test("what is unknown changes nothing and tells what there is", () => {
+test("unknown name changes nothing and returns the known ones", () => {
   const { driver, stage } = staged();
   expect(stage.expression("F99")).toEqual({ kind: "unknown", known: PUPPET.expressions });
   expect(stage.motion("Fly")).toEqual({ kind: "unknown", known: Object.keys(PUPPET.motions) });
   expect(driver.done).toEqual([]);
 });
 
-test("it moves while it is seen and not paused", () => {
+test("stage is active while visible and not paused", () => {
   const { driver, stage } = staged();
   stage.pause(true);
   stage.seen(true);
@@ -82,7 +82,7 @@ test("it moves while it is seen and not paused", () => {
   expect(driver.done).toEqual(["holds still", "holds still", "moves", "holds still"]);
 });
 
-test("whoever listens hears of every change", () => {
+test("subscriber is notified of every change", () => {
   const { stage } = staged();
   const shown: string[] = [];
   const leave = stage.subscribe(() => shown.push(stage.get().expression));
@@ -92,7 +92,7 @@ test("whoever listens hears of every change", () => {
   expect(shown).toEqual(["smile"]);
 });
 
-test("it thinks and waits by itself, but what somebody asked for stays", () => {
+test("mood sets the face, but a requested expression stays", () => {
   const { driver, clock, stage } = staged();
   stage.turnBegan();
   stage.mood("thinks");
@@ -116,7 +116,7 @@ test("it thinks and waits by itself, but what somebody asked for stays", () => {
   expect(stage.get().expression, "pinned it stays").toBe("smile");
 });
 
-test("a mood whose face an avatar lacks is its neutral one, and one that cannot look does not", () => {
+test("mood without an expression is neutral, and a driver without eyes does not look", () => {
   const clock = new FakeClock();
   const { look: _, ...driver } = new Recorder();
   const stage = new AvatarStage(driver, { name: "Own", expressions: ["neutral"], motions: {} }, clock);

@@ -30,11 +30,11 @@ function shown(store: TurnStore): Message {
 }
 
 describe.each(vectors)("%s", (_, { log, message }) => {
-  test("folds to what the engine folds it to", () => {
+  test("message equals that of the engine", () => {
     expect(folded(log)).toEqual(message);
   });
 
-  test("a snapshot anywhere, with what follows and any of it twice, is the same message", () => {
+  test("snapshot at any point with repeated events is the same message", () => {
     fc.assert(
       fc.property(fc.nat(log.length), fc.array(fc.nat(log.length - 1)), (cut, again) => {
         const snapshot = folded(log.slice(0, cut));
@@ -49,7 +49,7 @@ describe.each(vectors)("%s", (_, { log, message }) => {
     );
   });
 
-  test("the store shows it, whatever it was told first and however often", async () => {
+  test("store shows the message after any start and repetition", async () => {
     await fc.assert(
       fc.asyncProperty(fc.nat(log.length), fc.boolean(), async (cut, isResync) => {
         const store = new TurnStore(undefined, byHand);
@@ -72,7 +72,7 @@ describe.each(vectors)("%s", (_, { log, message }) => {
   });
 });
 
-test("what a later release adds keeps the places of the rest", () => {
+test("unknown events and blocks keep the indexes of the rest", () => {
   const at = { turn_id: "t", timestamp: 1 };
   const log = JSON.parse(
     JSON.stringify([
@@ -85,7 +85,7 @@ test("what a later release adds keeps the places of the rest", () => {
   expect(folded(log).blocks).toEqual([{ kind: "unrecognised" }, { kind: "text", text: "hi", state: "open" }]);
 });
 
-test("characters that are kept are counted as the server counts them", () => {
+test("kept characters are counted like on the server", () => {
   const at = { turn_id: "t", timestamp: 1, block: 0 };
   const log: Event[] = [
     { ...at, type: "block_start", seq: 1, kind: "text" },

@@ -45,31 +45,31 @@ describe("frames", () => {
     vi.unstubAllGlobals();
   });
 
-  it("are all used while they come in time", () => {
+  it("all frames are used while they are in time", () => {
     expect(flushedIn(times(8, 16.7))).toBe("xxxxxxxx");
   });
 
-  it("are all used behind one that was late", () => {
+  it("all frames are used after a single late one", () => {
     expect(flushedIn([16.7, 16.7, 40, ...times(5, 16.7)])).toBe("xxxxxxxx");
   });
 
-  it("are left out, every second one, for a second behind two that were late, and then used again", () => {
+  it("every second frame is skipped for a second after two late ones", () => {
     expect(flushedIn([16.7, 40, 40, ...times(5, 16.7)])).toBe("xx-x-x-x");
     const after = flushedIn([16.7, 40, 40, ...times(80, 16.7)]);
     expect(after.slice(0, 60)).toBe(`xx${"-x".repeat(29)}`);
     expect(after.slice(-15)).toBe("x".repeat(15));
   });
 
-  it("stay left out while half of them are late, too", () => {
+  it("skipping continues while half of the frames are late", () => {
     const flushes = flushedIn([16.7, ...times(100, 60)]);
     expect(flushes.slice(4)).toBe("-x".repeat(48).concat("-"));
   });
 
-  it("are all used however much comes in each", () => {
+  it("all frames are used for any number of changes", () => {
     expect(flushedIn(times(12, 16.7), 50)).toBe("xxxxxxxxxxxx");
   });
 
-  it("are not left out when something begins or ends", () => {
+  it("frames with the beginning or end of a block are not skipped", () => {
     const screen = new Screen();
     vi.stubGlobal("requestAnimationFrame", screen.request);
     let flushes = 0;
@@ -85,7 +85,7 @@ describe("frames", () => {
     expect(frames.join("")).toBe("xxx-x-x");
   });
 
-  it("are not late when nothing was to be drawn", () => {
+  it("frame after a pause is not late", () => {
     const screen = new Screen();
     vi.stubGlobal("requestAnimationFrame", screen.request);
     let flushes = 0;
@@ -98,7 +98,7 @@ describe("frames", () => {
     }
   });
 
-  it("that are not drawn at all are not waited for", () => {
+  it("changes are flushed without frames", () => {
     vi.stubGlobal("requestAnimationFrame", new Screen().request);
     let flushes = 0;
     const flusher = new Flusher(() => flushes++, everyFrame());

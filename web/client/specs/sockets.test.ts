@@ -153,7 +153,7 @@ afterEach(() => {
 /** Advances time. */
 const pass = (ms: number) => vi.advanceTimersByTimeAsync(ms);
 
-test("a turn is followed over a socket, which a ticket lets in", async () => {
+test("turn is followed over a socket with a ticket", async () => {
   const { follow, sockets, requests, connections } = page(opening(serving(LOG)));
   const one = follow();
   expect(await all(one)).toEqual(LOG);
@@ -166,7 +166,7 @@ test("a turn is followed over a socket, which a ticket lets in", async () => {
   expect(connections.map(({ state }) => state)).toEqual(["connecting", "open"]);
 });
 
-test("several turns share one socket, and each gets its own", async () => {
+test("several turns share one socket", async () => {
   const turns = ["turn_1", "turn_2", "turn_3"];
   const { follow, sockets } = page(opening(() => {}));
   const seen = turns.map((turn) => all(follow({}, turn)));
@@ -180,7 +180,7 @@ test("several turns share one socket, and each gets its own", async () => {
   expect(sockets.length).toBe(1);
 });
 
-test("a socket that breaks in mid-answer loses and doubles nothing", async () => {
+test("broken socket loses and repeats no event", async () => {
   // After each event, with a server that repeats the last one.
   for (let cut = 0; cut <= LOG.length; cut += 1) {
     const { follow, sockets, requests, connections } = page((socket, at) => {
@@ -210,7 +210,7 @@ test("a socket that breaks in mid-answer loses and doubles nothing", async () =>
   }
 });
 
-test("without a socket, server-sent events bring the same", async () => {
+test("failed socket falls back to server-sent events", async () => {
   const refusals: ((socket: FakeSocket) => void)[] = [
     (socket) => socket.break(1006),
     // The socket is open, but nothing arrives.
@@ -240,7 +240,7 @@ test("without a socket, server-sent events bring the same", async () => {
   }
 });
 
-test("a server without tickets is followed by server-sent events", async () => {
+test("server without tickets falls back to server-sent events", async () => {
   const ticket = () => new Response("Not found", { status: 404 });
   const { follow, sockets, requests } = page(() => {}, { ticket, events: () => stream(LOG) });
   expect(await all(follow())).toEqual(LOG);
@@ -248,7 +248,7 @@ test("a server without tickets is followed by server-sent events", async () => {
   expect(sockets).toEqual([]);
 });
 
-test("a server out of reach is waited for, and then has its socket", async () => {
+test("unreachable server is retried, and then gets a socket", async () => {
   let isThere = false;
   const ticket = (): Response => {
     if (!isThere) throw new TypeError("Failed to fetch");
@@ -264,7 +264,7 @@ test("a server out of reach is waited for, and then has its socket", async () =>
   expect(sockets.length).toBe(1);
 });
 
-test("a key that is no longer valid ends it", async () => {
+test("invalid key ends the turn", async () => {
   const error = { code: "unauthenticated", type: "t", message: "No." };
   const tickets = [Response.json({ ticket: "t" }), Response.json({ error }, { status: 401 })];
   const ticket = () => tickets.shift() ?? new Response(null, { status: 500 });
@@ -279,7 +279,7 @@ test("a key that is no longer valid ends it", async () => {
   expect(sockets.length).toBe(1);
 });
 
-test("a refusal over a socket is that of HTTP", async () => {
+test("refusal over a socket equals that of HTTP", async () => {
   const error = { code: "word", type: "t", message: "No.", remedy: "Do." };
   const refusing = (status: number) =>
     page(opening(({ ref }, socket) => socket.reply({ op: "error", ref, status, error })));
@@ -307,7 +307,7 @@ test("a refusal over a socket is that of HTTP", async () => {
   expect(connections.flatMap((one) => (one.state === "waiting" ? [one.ms] : []))).toEqual([7_000]);
 });
 
-test("a turn that breaks in mid-answer goes on over its socket", async () => {
+test("turn that fails on a socket is followed again on it", async () => {
   const { follow, sockets } = page(
     opening((op, socket) => {
       if (socket.received.length > 1) return serving(LOG)(op, socket);
@@ -323,14 +323,14 @@ test("a turn that breaks in mid-answer goes on over its socket", async () => {
   expect(sockets[0]?.received.map(({ after }) => after)).toEqual([undefined, 2]);
 });
 
-test("nothing more to come is said as over HTTP", async () => {
+test("end without more events equals that of HTTP", async () => {
   const { follow } = page(opening(serving(LOG)));
   const one = follow({ after: 4 });
   expect(await all(one)).toEqual([]);
   expect(one.ended).toEqual({ reason: "nothing_more" });
 });
 
-test("a socket that answers no ping is lost, a silent one is not", async () => {
+test("socket without a pong is lost, a silent one is not", async () => {
   const { follow, sockets, connections } = page((socket, at) => {
     socket.answer = (op, socket) => {
       if (op.op === "ping" && at === 1 && socket.received.length < 8) socket.reply({ op: "pong" });
@@ -351,7 +351,7 @@ test("a socket that answers no ping is lost, a silent one is not", async () => {
   ]);
 });
 
-test("whoever leaves is unsubscribed, and may come back at once", async () => {
+test("consumer that leaves is unsubscribed, and can return at once", async () => {
   const { follow, sockets } = page(opening(serving(LOG.slice(0, 2))));
   const left = follow();
   await left.next();
@@ -373,14 +373,14 @@ test("whoever leaves is unsubscribed, and may come back at once", async () => {
   expect(sockets.length).toBe(1);
 });
 
-test("a turn that is followed twice has a socket for each", async () => {
+test("turn that is followed twice has two sockets", async () => {
   const { follow, sockets } = page(opening(serving(LOG.slice(0, 2))));
   const [first, second] = [follow(), follow()];
   expect([(await first.next()).value, (await second.next()).value]).toEqual([textEvent(1), textEvent(1)]);
   expect(sockets.length).toBe(2);
 });
 
-test("a socket without a turn is closed after a minute", async () => {
+test("idle socket is closed after a minute", async () => {
   const { client, follow, sockets } = page(opening(serving(LOG)));
   client.prepare();
   await pass(0);
@@ -396,7 +396,7 @@ test("a socket without a turn is closed after a minute", async () => {
   expect(sockets.length).toBe(2);
 });
 
-test("whoever leaves before the socket is open leaves nothing", async () => {
+test("consumer that leaves before the socket opens leaves nothing", async () => {
   const { follow, sockets } = page(() => {});
   const leave = new AbortController();
   const seen = all(follow({ signal: leave.signal })).catch((error: unknown) => error);
@@ -409,7 +409,7 @@ test("whoever leaves before the socket is open leaves nothing", async () => {
   expect(sockets[0]?.isClosed).toBe(true);
 });
 
-test("a message that is no event is an error, not a circle", async () => {
+test("malformed message is an error without retries", async () => {
   for (const data of ["{", "null", "7", '{"seq":1}']) {
     const { follow, sockets } = page(
       opening(({ turn_id }, socket) => {

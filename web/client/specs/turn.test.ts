@@ -29,7 +29,7 @@ function textOf(store: TurnStore, index: number): string | undefined {
   return block?.kind === "text" ? block.text : undefined;
 }
 
-test("the first delta is shown at once, and what follows once per frame", () => {
+test("first delta is shown at once, later ones once per frame", () => {
   seq = 0;
   const { store, frame } = drawn();
   store.take(event({ type: "block_start", block: 0, kind: "text" }));
@@ -49,7 +49,7 @@ test("the first delta is shown at once, and what follows once per frame", () => 
   expect(drawings).toBe(2);
 });
 
-test("a delta is news of its own block alone", () => {
+test("delta notifies only readers of its block", () => {
   seq = 0;
   const { store, frame } = drawn();
   store.take(event({ type: "block_start", block: 0, kind: "text" }));
@@ -68,7 +68,7 @@ test("a delta is news of its own block alone", () => {
   expect(store.block(0)).toBe(before);
 });
 
-test("callbacks tell text, calls and sound as they come, and nothing twice", () => {
+test("callbacks get text, calls and audio once, as they arrive", () => {
   seq = 0;
   const { store } = drawn();
   const notified: unknown[] = [];
@@ -106,7 +106,7 @@ test("callbacks tell text, calls and sound as they come, and nothing twice", () 
   ]);
 });
 
-test("an unavailable store is shown until it is available again", () => {
+test("unavailable store is retried until it is available", () => {
   seq = 0;
   const { store, frame } = drawn();
   store.take({ type: "waiting", turn_id: "t", timestamp: 1, reason: "store", why: "since 12:00" });

@@ -38,7 +38,7 @@ async function refused(request: Promise<unknown>): Promise<ApiError> {
   return error;
 }
 
-test("a turn with tools, cut after every so many bytes while it runs and when it is over", async () => {
+test("turn with tools survives cuts while it runs and afterwards", async () => {
   const cutAfter = async (every: number): Promise<void> => {
     const proxy = new CuttingProxy(baseUrl, every);
     const through = new Throughline({ baseUrl: await proxy.listen(), key });
@@ -63,7 +63,7 @@ test("a turn with tools, cut after every so many bytes while it runs and when it
   await Promise.all([150, 400, 1_500, 6_000].map(cutAfter));
 });
 
-test("a start whose answer is lost is one turn", async () => {
+test("start with a lost response creates one turn", async () => {
   const proxy = new CuttingProxy(baseUrl, 1_000_000);
   const through = new Throughline({ baseUrl: await proxy.listen(), key });
   try {
@@ -78,7 +78,7 @@ test("a start whose answer is lost is one turn", async () => {
   }
 });
 
-test("from a place, from a snapshot, and when there is nothing more", async () => {
+test("turn is followed from a position, from a snapshot, and after its end", async () => {
   const turn = await server.start(WEATHER);
   const whole = await all(turn.events);
   const last = whole.length;
@@ -100,7 +100,7 @@ test("from a place, from a snapshot, and when there is nothing more", async () =
   assert.deepEqual(resync.message, message);
 });
 
-test("refusals are errors with a code and what can be done", async () => {
+test("refusal is an error with code and remedy", async () => {
   const nobody = await refused(server.call("GET /v1/turns/{turn_id}", { path: { turn_id: "turn_0" } }));
   assert.deepEqual([nobody.status, nobody.code], [404, "not_found"]);
   assert.match(nobody.remedy ?? "", /returned by this server/);
@@ -122,7 +122,7 @@ test("refusals are errors with a code and what can be done", async () => {
   await all(server.follow(first.turn_id));
 });
 
-test("paths, queries and bodies of every kind arrive as they are meant", async () => {
+test("paths, queries and bodies of every kind arrive unchanged", async () => {
   const conversation = await server.call("POST /v1/conversations", { body: { title: "Grüße / 巴黎 ?&=%" } });
   const path = { conversation_id: conversation.id };
   const tree = await server.call("GET /v1/conversations/{conversation_id}", { path });
@@ -156,14 +156,14 @@ test("paths, queries and bodies of every kind arrive as they are meant", async (
   );
 });
 
-test("a stopped call rejects with the signal's reason", async () => {
+test("aborted call rejects with the signal's reason", async () => {
   const stop = new AbortController();
   stop.abort(new Error("enough"));
   await assert.rejects(server.call("GET /v1/tools", { signal: stop.signal }), /enough/);
   await assert.rejects(server.start(WEATHER, { signal: stop.signal }), /enough/);
 });
 
-test("the example of docs/api.md does what it says", async () => {
+test("example of docs/api.md works", async () => {
   const pathOf = (path: string) => fileURLToPath(new URL(path, import.meta.url));
   const example = readFileSync(pathOf("./example.ts"), "utf8");
   const document = readFileSync(pathOf("../../../docs/api.md"), "utf8");

@@ -101,7 +101,7 @@ function after(search: string): string {
   );
 }
 
-test("cut at every byte, every event comes once and in order", async () => {
+test("events cut at every byte arrive once and in order", async () => {
   const whole = new TextEncoder().encode(after(""));
   const cutAt = async (cut: number, then: "break" | "end"): Promise<void> => {
     const { follow, requests } = of((search, at) =>
@@ -116,7 +116,7 @@ test("cut at every byte, every event comes once and in order", async () => {
   await Promise.all(cuts.flatMap((cut) => [cutAt(cut, "break"), cutAt(cut, "end")]));
 });
 
-test("in batches, cut at every byte, every event comes once and in order", async () => {
+test("batches cut at every byte arrive once and in order", async () => {
   const whole = new TextEncoder().encode(after(""));
   for (let cut = 0; cut <= whole.length; cut += 1) {
     const { follow } = of((search, at) =>
@@ -133,7 +133,7 @@ test("in batches, cut at every byte, every event comes once and in order", async
   }
 });
 
-test("what comes before an event that cannot be read is given, also in one batch", async () => {
+test("events before an unreadable one are delivered, also in one batch", async () => {
   const broken = `${OPENING + LOG.slice(0, 2).join("")}data: {\n\n${LOG.slice(2).join("")}`;
   for (const inBatches of [false, true]) {
     const { follow } = of(() => stream(broken));
@@ -149,7 +149,7 @@ test("what comes before an event that cannot be read is given, also in one batch
   }
 });
 
-test("whoever leaves in the middle of a batch has the place of what they got", async () => {
+test("consumer that leaves within a batch has the position of its last event", async () => {
   const { follow } = of((search) => stream(after(search)));
   for await (const viewed of follow) if ("seq" in viewed && viewed.seq === 2) break;
   assert.equal(follow.lastSeq, 2);
@@ -157,7 +157,7 @@ test("whoever leaves in the middle of a batch has the place of what they got", a
   assert.deepEqual(await follow.next(), { done: true, value: undefined });
 });
 
-test("what comes twice is given once, and numbers go on from where it began", async () => {
+test("repeated events are delivered once, and positions continue from the start", async () => {
   const { follow, requests } = of((_, at) =>
     at === 1 ? stream(OPENING + LOG.slice(0, 3).join(""), "break") : stream(OPENING + LOG.join("")),
   );
@@ -168,7 +168,7 @@ test("what comes twice is given once, and numbers go on from where it began", as
   assert.deepEqual(later.requests, ["?after=3"]);
 });
 
-test("snapshots and resyncs come as what they are, and the place is theirs", async () => {
+test("snapshot and resync are delivered and set the position", async () => {
   const whole = (type: "snapshot" | "resync", last_seq: number, status?: "completed") => {
     const message = { seq: last_seq, turn_id: TURN, blocks: [], ...(status ? { status } : {}) };
     const viewed = { type, turn_id: TURN, last_seq, message };
@@ -191,7 +191,7 @@ test("snapshots and resyncs come as what they are, and the place is theirs", asy
   assert.deepEqual(over.follow.ended, { reason: "stream_end" });
 });
 
-test("what has no number is given, and moves no place", async () => {
+test("event without a number is delivered and keeps the position", async () => {
   const away = { type: "waiting", turn_id: TURN, timestamp: 1, reason: "store", why: "…" };
   const waiting = `event: waiting\ndata: ${JSON.stringify(away)}\n\n`;
   const { follow, requests } = of((search, at) =>
@@ -201,7 +201,7 @@ test("what has no number is given, and moves no place", async () => {
   assert.deepEqual(requests, ["", "?after=1"]);
 });
 
-test("204, 404 and 410 end it, each with its reason", async () => {
+test("204, 404 and 410 end the iteration with their reasons", async () => {
   const seen = of(() => new Response(null, { status: 204 }), { after: 7 });
   assert.deepEqual(await all(seen.follow), []);
   assert.deepEqual(seen.follow.ended, { reason: "nothing_more" });
@@ -220,7 +220,7 @@ test("204, 404 and 410 end it, each with its reason", async () => {
   }
 });
 
-test("what passes is waited for, as long as the server says at least", async () => {
+test("temporary error is retried, after the server's time at least", async () => {
   const failures: (() => Response)[] = [
     () => refusal(503, { "retry-after": "0" }),
     () => refusal(429),
@@ -251,7 +251,7 @@ test("what passes is waited for, as long as the server says at least", async () 
   assert.equal(connections.at(-1)?.state, "open");
 });
 
-test("Retry-After is waited for", async () => {
+test("Retry-After delays the next connection", async () => {
   const { follow, connections } = of((search, at) =>
     at === 1 ? refusal(503, { "retry-after": "1.7" }) : stream(after(search)),
   );
@@ -263,7 +263,7 @@ test("Retry-After is waited for", async () => {
   );
 });
 
-test("a limit of failures counts those in a row", async () => {
+test("limit of failures counts consecutive ones", async () => {
   const one = of(
     (search, at) =>
       at % 2 === 1 ? stream("retry: 1\n\n", "break") : stream(after(search).slice(0, -1), "break"),
@@ -277,7 +277,7 @@ test("a limit of failures counts those in a row", async () => {
   assert.equal(one.requests.length, 4);
 });
 
-test("silence is a dead connection", async () => {
+test("silence ends the connection", async () => {
   const { follow, requests } = of(
     (search, at, signal) => {
       if (at === 1) return stream(OPENING + LOG[0], "hang", signal);
@@ -291,7 +291,7 @@ test("silence is a dead connection", async () => {
   assert.deepEqual(requests, ["", "?after=1", "?after=1"]);
 });
 
-test("a heartbeat is no silence", async ({ mock }) => {
+test("heartbeat is not silence", async ({ mock }) => {
   mock.timers.enable({ apis: ["setTimeout"] });
   let now = 0;
   mock.method(performance, "now", () => now);
@@ -318,7 +318,7 @@ test("a heartbeat is no silence", async ({ mock }) => {
   assert.deepEqual(requests, [""]);
 });
 
-test("whoever leaves closes the connection: by break, by the signal, and while nothing comes", async () => {
+test("leaving closes the connection: by break, by the signal, and while waiting", async () => {
   const signals: AbortSignal[] = [];
   const hanging: Answering = (_, __, signal) => {
     signals.push(signal);
@@ -352,7 +352,7 @@ test("whoever leaves closes the connection: by break, by the signal, and while n
   assert.ok(signals.length === 3 && signals.every((signal) => signal.aborted));
 });
 
-test("what is no event is an error, not a circle", async () => {
+test("malformed event is an error without retries", async () => {
   for (const data of ["{", "null", "7", '{"seq":1}']) {
     const { follow, requests } = of(() => stream(`${OPENING}data: ${data}\n\n`));
     await assert.rejects(all(follow), SyntaxError);

@@ -34,7 +34,7 @@ function check(name: string, chunks: Uint8Array[], events: Expected[], retry?: n
 const vectors = `${process.env.THROUGHLINE_VECTORS ?? ""}/suites/sse-format/vectors.jsonl`;
 const why = existsSync(vectors) ? false : "THROUGHLINE_VECTORS is not set";
 
-test("all vectors of the suite", { skip: why }, () => {
+test("all vectors of the web platform tests pass", { skip: why }, () => {
   const cases = readFileSync(vectors, "utf8").split("\n").filter(Boolean);
   for (const line of cases) {
     const { id, chunks_b64, expect, retry } = JSON.parse(line);
@@ -44,7 +44,7 @@ test("all vectors of the suite", { skip: why }, () => {
   assert.ok(cases.length >= 60, `only ${cases.length} vectors`);
 });
 
-test("line ends, fields and the mark at the beginning", () => {
+test("line ends, fields and the byte order mark are parsed", () => {
   const message = (data: string, id = "") => ({ event: "message", data, id });
   const cases: [string, Expected[]][] = [
     ["data: a\n\ndata: b\r\rdata: c\r\n\r\n", ["a", "b", "c"].map((data) => message(data))],
@@ -62,7 +62,7 @@ test("line ends, fields and the mark at the beginning", () => {
   check("retry", [Buffer.from("retry: 12\nretry: no\n\n")], [], 12);
 });
 
-test("comments are told, and an event behind a bare CR is due at once", () => {
+test("comments are reported, and a bare CR completes an event at once", () => {
   const reader = new SseReader();
   assert.deepEqual(reader.feed(Buffer.from(": hb 1\r\n")), [{ kind: "comment", text: "hb 1" }]);
   const due = reader.feed(Buffer.from("data: a\r\r"));
@@ -70,7 +70,7 @@ test("comments are told, and an event behind a bare CR is due at once", () => {
   assert.deepEqual(reader.feed(Buffer.from("\ndata: b\n\n")).length, 1, "the LF belongs to that CR");
 });
 
-test("what has no end is refused", () => {
+test("endless line is refused", () => {
   const reader = new SseReader();
   const piece = Buffer.alloc(16 * 1024 * 1024, "x");
   assert.throws(() => {

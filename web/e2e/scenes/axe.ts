@@ -7,7 +7,7 @@ import { type Language, Stage } from "./stage.ts";
 
 /** Checks that axe (all rules) reports nothing for any scene, in both themes. */
 export function checkEveryScene(language: Language): void {
-  describe(`axe has nothing to say, ${language}`, () => {
+  describe(`axe finds no violations, ${language}`, () => {
     let stage: Stage;
     let user: BrowserUser;
     beforeAll(async () => {

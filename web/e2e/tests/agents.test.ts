@@ -26,7 +26,7 @@ async function saved({ page }: BrowserUser): Promise<void> {
   await page.getByText("Saved. Applies to new turns.").waitFor();
 }
 
-test("an agent of the file is copied, changed, and answers so in the next turn", async () => {
+test("configured agent is copied, edited, and used in the next turn", async () => {
   const { user } = await openAgents();
   const { page } = user;
   await page.getByText("defined in the configuration file").waitFor();
@@ -96,7 +96,7 @@ test("an agent of the file is copied, changed, and answers so in the next turn",
   await user.settled();
 });
 
-test("text rules are tried while they are typed, saved in their order, and hold in the next turn", async () => {
+test("text rules have a live preview, are saved in order, and apply to the next turn", async () => {
   const { user, server } = await openAgents();
   const { page } = user;
   await page.locator(".agent-row").first().click();
@@ -147,7 +147,7 @@ test("text rules are tried while they are typed, saved in their order, and hold 
   expect((await text())?.toLowerCase()).not.toContain("one message");
 });
 
-test("permissions in one word decide where no rule does", async () => {
+test("permission preset decides calls without a matching rule", async () => {
   const { user, server } = await openAgents();
   const { page } = user;
   await page.locator(".agent-row").first().click();
@@ -170,7 +170,7 @@ test("permissions in one word decide where no rule does", async () => {
   expect(settings.permissions).toBe("read_only");
 });
 
-test("nothing typed is lost: not by a save that fails, and not by leaving", async () => {
+test("typed settings survive a failed save and leaving the view", async () => {
   const { user, server } = await openAgents();
   const { page } = user;
   await page.locator(".agent-row").first().click();
@@ -224,7 +224,7 @@ test("nothing typed is lost: not by a save that fails, and not by leaving", asyn
   await page.getByRole("heading", { name: "default", level: 2 }).waitFor();
 });
 
-test("in Chinese, in the dark and on a phone it is all there", async () => {
+test("agents view works in Chinese, in the dark and on a phone", async () => {
   const { user } = await openAgents({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = user;
   await user.picture("agents-phone-list");

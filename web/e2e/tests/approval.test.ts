@@ -36,15 +36,15 @@ async function asksAgain(choice: string, onlyThese: boolean): Promise<boolean> {
   return (await question.count()) > 0;
 }
 
-test("a tool that is allowed in this conversation does not ask again, whatever its arguments", async () => {
+test("tool allowed in this conversation does not ask again, with any arguments", async () => {
   expect(await asksAgain("This tool in this conversation", false)).toBe(false);
 });
 
-test("a tool that is always allowed with these arguments only asks for others", async () => {
+test("tool always allowed with these arguments asks for others", async () => {
   expect(await asksAgain("Always this tool", true)).toBe(true);
 });
 
-test("a question is a sentence with fields, its JSON one press away, and no word of the engine in it", async () => {
+test("approval is a sentence with fields, with JSON on demand and no internal terms", async () => {
   const user = await fixture.user({}, await fixture.ownServer(Server.scripted([entry("Tea"), say("One.")])));
   const { page } = user;
   await user.send("first");
@@ -64,7 +64,7 @@ test("a question is a sentence with fields, its JSON one press away, and no word
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(390);
 });
 
-test("a denial that lasts is given by keyboard alone, and the next call is denied without a question", async () => {
+test("lasting denial by keyboard denies the next call without asking", async () => {
   const rules = [entry("Tea"), say("One."), entry("Lunch"), say("Two.")];
   const server = await fixture.ownServer(Server.scripted(rules));
   const user = await fixture.user({}, server);
@@ -101,27 +101,24 @@ test("a denial that lasts is given by keyboard alone, and the next call is denie
 test.each([
   ["en-GB", "light", 1280, /wants to run/, "More ways to deny", "Deny and stop"],
   ["zh-CN", "dark", 390, /想运行/, "更多拒绝方式", "拒绝并停止"],
-] as const)(
-  "a call is denied and the turn stops, so that the model is not asked again: %s",
-  async (...kind) => {
-    const [locale, colorScheme, width, wants, more, stop] = kind;
-    const server = await fixture.ownServer(Server.scripted([entry("Tea"), say("Never reached.")]));
-    const user = await fixture.user({ locale, colorScheme, width, height: 860 }, server);
-    const { page } = user;
-    await user.send("first");
-    const question = page.getByRole("group", { name: wants });
-    await question.getByRole("button", { name: more }).click();
-    await question.getByRole("button", { name: stop }).waitFor();
-    await user.picture(`approval-deny-and-stop-${locale}`);
-    expect(await user.violations()).toEqual([]);
-    await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
-    await question.getByRole("button", { name: stop }).click();
-    await user.settled();
-    await page.locator(".card[data-status=denied]").waitFor();
-    expect(await page.getByText("Never reached.").count()).toBe(0);
-    const client = await server.client();
-    const { items } = await client.call("GET /v1/history/calls");
-    const path = { turn_id: items[0]?.turn_id ?? "" };
-    expect((await client.call("GET /v1/turns/{turn_id}", { path })).status).toBe("cancelled");
-  },
-);
+] as const)("denial with stop ends the turn without another model call: %s", async (...kind) => {
+  const [locale, colorScheme, width, wants, more, stop] = kind;
+  const server = await fixture.ownServer(Server.scripted([entry("Tea"), say("Never reached.")]));
+  const user = await fixture.user({ locale, colorScheme, width, height: 860 }, server);
+  const { page } = user;
+  await user.send("first");
+  const question = page.getByRole("group", { name: wants });
+  await question.getByRole("button", { name: more }).click();
+  await question.getByRole("button", { name: stop }).waitFor();
+  await user.picture(`approval-deny-and-stop-${locale}`);
+  expect(await user.violations()).toEqual([]);
+  await expect.poll(() => page.evaluate("document.documentElement.scrollWidth")).toBeLessThanOrEqual(width);
+  await question.getByRole("button", { name: stop }).click();
+  await user.settled();
+  await page.locator(".card[data-status=denied]").waitFor();
+  expect(await page.getByText("Never reached.").count()).toBe(0);
+  const client = await server.client();
+  const { items } = await client.call("GET /v1/history/calls");
+  const path = { turn_id: items[0]?.turn_id ?? "" };
+  expect((await client.call("GET /v1/turns/{turn_id}", { path })).status).toBe("cancelled");
+});

@@ -43,7 +43,7 @@ async function chatWithApproval(): Promise<{ messages: ChatMessage[]; link: stri
   return { messages: [question, { role: "assistant", content: answer }], link };
 }
 
-test("a link shows the call as it runs, and a yes there goes on in the chat", async () => {
+test("approval link shows the exact call, and approving continues the chat", async () => {
   const { messages, link } = await chatWithApproval();
   const user = await fixture.anonymous({ width: 390, height: 700 });
   const { page } = user;
@@ -69,7 +69,7 @@ test("a link shows the call as it runs, and a yes there goes on in the chat", as
   user.errors.length = 0;
 });
 
-test("a no in Chinese, in the dark", async () => {
+test("approval link is denied in Chinese, in the dark", async () => {
   const { messages, link } = await chatWithApproval();
   const user = await fixture.anonymous({ locale: "zh-CN", colorScheme: "dark" });
   const { page } = user;

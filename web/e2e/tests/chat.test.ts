@@ -5,7 +5,7 @@ import { ServerFixture } from "../server-fixture.ts";
 
 const fixture = ServerFixture.of(() => Server.start());
 
-test("one click on the printed link opens the page, and no key is left in the address", async () => {
+test("printed link signs in with one click, and leaves no key in the address", async () => {
   const own = await fixture.ownServer(Server.start());
   const user = await fixture.anonymous();
   const { page } = user;
@@ -22,7 +22,7 @@ test("one click on the printed link opens the page, and no key is left in the ad
   await user.picture("sign-in");
 });
 
-test("a first visitor asks with one click, and one message answers with its calls in it", async () => {
+test("suggestion on the first visit is answered by one message with its calls", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.picture("first-run");
@@ -44,7 +44,7 @@ test("a first visitor asks with one click, and one message answers with its call
   await expect.poll(() => new URL(page.url()).pathname).toMatch(/^\/c\//);
 });
 
-test("a question is answered with one key, and the tool runs", async () => {
+test("approval by one key runs the tool", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("Put a meeting into my calendar tomorrow at 9");
@@ -64,7 +64,7 @@ test("a question is answered with one key, and the tool runs", async () => {
   await expect.poll(() => user.cards()).toEqual(["time.now success", "demo.calendar success"]);
 });
 
-test("a denial with its reason reaches the model", async () => {
+test("reason of a denial reaches the model", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("Put a meeting into my calendar tomorrow at 9");
@@ -104,7 +104,7 @@ test("arguments are edited before they run", async () => {
   await expect.poll(() => head.locator(".summary").innerText()).toContain("Breakfast");
 });
 
-test("a reload in mid-reply loses and doubles nothing", async () => {
+test("reload in mid-reply loses and repeats nothing", async () => {
   // The reply continues while the page is closed, and is not finished.
   const gate = new Gate();
   const numbers = Array.from({ length: 40 }, (_, at) => `${at + 1} `);
@@ -133,7 +133,7 @@ test("a reload in mid-reply loses and doubles nothing", async () => {
     expect(live.join(" ").match(new RegExp(`\\b${n}\\b`, "g"))?.length).toBe(1);
 });
 
-test("Esc stops, and what was there stays", async () => {
+test("Esc stops the turn and keeps its content", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("Count slowly to 100");
@@ -146,7 +146,7 @@ test("Esc stops, and what was there stays", async () => {
   expect(text).not.toMatch(/\b100\b/);
 });
 
-test("what is said in mid-turn is taken in, or begins the next turn", async () => {
+test("message during a turn steers it, or begins the next one", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
     { times: 1, does: [{ say: "One, two," }, gate.move, { say: " three." }] },
@@ -168,7 +168,7 @@ test("what is said in mid-turn is taken in, or begins the next turn", async () =
   await expect.poll(() => user.cards()).toEqual(["time.now success"]);
 });
 
-test("the avatar acts in mid-reply, and what is only shown again moves nothing", async () => {
+test("avatar acts in mid-reply, and a reload repeats no gesture", async () => {
   const user = await fixture.user();
   const { page } = user;
   const face = (name: string) => page.getByRole("img", { name: `Twine: ${name}`, exact: true });
@@ -192,7 +192,7 @@ test("the avatar acts in mid-reply, and what is only shown again moves nothing",
   await face("Wink").waitFor();
 });
 
-test("on a phone the avatar is a bubble that opens, and whoever does not want it hides it, for good", async () => {
+test("avatar on a phone is a bubble that opens, and can be hidden permanently", async () => {
   const user = await fixture.user({ width: 360, height: 740 });
   const { page } = user;
   const bubble = page.getByRole("button", { name: "Avatar: Neutral" });
@@ -226,7 +226,7 @@ test("on a phone the avatar is a bubble that opens, and whoever does not want it
   await page.getByRole("img", { name: "Twine: Neutral" }).waitFor();
 });
 
-test("on a phone the avatar is moved out of the way, stays there, and is closed", async () => {
+test("avatar on a phone is moved away, stays there, and is closed", async () => {
   const user = await fixture.user({ width: 390, height: 800 });
   const { page } = user;
   await user.send("hello");
@@ -256,7 +256,7 @@ test("on a phone the avatar is moved out of the way, stays there, and is closed"
   await expect.poll(() => bubble.count()).toBe(0);
 });
 
-test("the avatar thinks while the model does, and waits with you at a question", async () => {
+test("avatar thinks with the model, and waits with the user at an approval", async () => {
   const gate = new Gate();
   const ask = { call: { name: "demo_calendar", arguments: { title: "Tea", when: "2026-12-01T08:00" } } };
   const rules: Rule[] = [
@@ -279,7 +279,7 @@ test("the avatar thinks while the model does, and waits with you at a question",
   await avatar.getByRole("img", { name: "Twine: Neutral" }).waitFor();
 });
 
-test("an edit is another branch, and both can be gone to", async () => {
+test("edit creates a branch, and both branches can be shown", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("What time is it?");
@@ -295,7 +295,7 @@ test("an edit is another branch, and both can be gone to", async () => {
   await expect.poll(() => user.cards()).toEqual(["time.now success"]);
 });
 
-test("a server that is killed and comes back goes on with the same message", async () => {
+test("killed server continues the same message after its restart", async () => {
   const own = await fixture.ownServer(Server.start());
   const user = await fixture.user({}, own);
   const { page } = user;
@@ -313,7 +313,7 @@ test("a server that is killed and comes back goes on with the same message", asy
     .waitFor();
 });
 
-test("language and theme are chosen, hold at once and stay", async () => {
+test("language and theme apply at once and are stored", async () => {
   const user = await fixture.user({ locale: "zh-CN", colorScheme: "dark" });
   const { page } = user;
   await page.getByRole("heading", { name: "有什么可以帮你？" }).waitFor();
@@ -328,7 +328,7 @@ test("language and theme are chosen, hold at once and stay", async () => {
   await expect.poll(() => page.evaluate("document.documentElement.dataset.theme")).toBe("light");
 });
 
-test("on a phone everything is there, and nothing is wider than the screen", async () => {
+test("phone shows everything, and nothing is wider than the screen", async () => {
   const user = await fixture.user({ width: 360, height: 740, locale: "zh-CN", colorScheme: "dark" });
   const { page } = user;
   await user.send("明天早上九点在日历里加一个会议");
@@ -347,7 +347,7 @@ test("on a phone everything is there, and nothing is wider than the screen", asy
 });
 
 test.each(["en-GB", "zh-CN"] as const)(
-  "on a phone what stands below the field is one line, also while it runs, %s",
+  "row below the field is one line on a phone, also during a turn, %s",
   async (locale) => {
     const user = await fixture.user({ width: 360, height: 740, locale });
     const { page } = user;
@@ -370,7 +370,7 @@ test.each(["en-GB", "zh-CN"] as const)(
   },
 );
 
-test("a picture goes along with a question", async () => {
+test("picture is sent with a question", async () => {
   const user = await fixture.user();
   const { page } = user;
   const png =
@@ -386,7 +386,7 @@ test("a picture goes along with a question", async () => {
   await page.getByRole("img", { name: "Image" }).first().waitFor();
 });
 
-test("a model without tools is said to be one, and text mode is one click away", async () => {
+test("model without tools is reported, with one click to text mode", async () => {
   const own = await fixture.ownServer(
     Server.start(
       'rules = [{ times = 1, then = { refuse_tools = "ollama" } }, { then = [{ say = "Without tools I say this." }] }]',
@@ -403,7 +403,7 @@ test("a model without tools is said to be one, and text mode is one click away",
   await expect.poll(() => user.isMode("text")).toBe(true);
 });
 
-test("a browser whose key is revoked is out at once", async () => {
+test("browser with a revoked key is signed out at once", async () => {
   const own = await fixture.ownServer(Server.start());
   const user = await fixture.user({}, own);
   const { page } = user;
@@ -415,7 +415,7 @@ test("a browser whose key is revoked is out at once", async () => {
   await expect.poll(() => page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
 });
 
-test("a question survives a reload, and another tab may answer it", async () => {
+test("approval survives a reload, and another tab can answer it", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("Put a meeting into my calendar tomorrow at 9");
@@ -431,7 +431,7 @@ test("a question survives a reload, and another tab may answer it", async () => 
   await expect.poll(() => other.locator(".card").count()).toBe(2);
 });
 
-test("stopped at a question, the call is settled and never runs", async () => {
+test("stop at an approval ends the call without running it", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("Put a meeting into my calendar tomorrow at 9");
@@ -442,7 +442,7 @@ test("stopped at a question, the call is settled and never runs", async () => {
   await expect.poll(async () => (await user.cards()).at(-1)).toMatch(/demo.calendar (cancelled|not_started)/);
 });
 
-test("the whole answer can be gone through with the keyboard alone", async () => {
+test("whole answer can be operated by keyboard", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("What time is it?");

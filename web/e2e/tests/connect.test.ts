@@ -19,7 +19,7 @@ then = [{ say = "Greetings from far away." }]
 
 const fixture = ServerFixture.of(() => Server.startConnectable(SCRIPT));
 
-test("from the first run: a wrong key, the right one, a model, and it answers; the key is nowhere to be found", async () => {
+test("first run goes from a wrong key to the right one, a model and an answer, without exposing the key", async () => {
   const user = await fixture.user();
   const { page } = user;
   const answers: string[] = [];
@@ -99,7 +99,7 @@ test("from the first run: a wrong key, the right one, a model, and it answers; t
   await dialog.waitFor({ state: "detached" });
 });
 
-test("what cannot be reached says so; on a phone, in Chinese, in the dark", async () => {
+test("unreachable upstream is reported on a phone, in Chinese, in the dark", async () => {
   const user = await fixture.user({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = user;
   await page.getByRole("main").getByRole("button", { name: "连接模型" }).first().click();
@@ -117,7 +117,7 @@ test("what cannot be reached says so; on a phone, in Chinese, in the dark", asyn
   await expect.poll(wide, { message: "nothing is wider than the screen" }).toBeLessThanOrEqual(360);
 });
 
-test("the settings lead there from every view, by the keyboard alone", async () => {
+test("dialog of models is reachable from every view by keyboard", async () => {
   const user = await fixture.user();
   const { page } = user;
   await page.goto(`${fixture.server.url}/tester`);
@@ -136,7 +136,7 @@ test("the settings lead there from every view, by the keyboard alone", async () 
   await dialog.waitFor({ state: "detached" });
 });
 
-test("an address of one's own: what is wrong is said there, then it is connected like any other, and forgotten", async () => {
+test("custom address shows its errors, is connected, and can be removed", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.openModels();
@@ -181,7 +181,7 @@ test("an address of one's own: what is wrong is said there, then it is connected
   await dialog.getByRole("button", { name: new RegExp(`^${name}`) }).waitFor({ state: "detached" });
 });
 
-test("who is not at the server's machine is told what to do there; on a phone, in Chinese, in the dark", async () => {
+test("remote user gets instructions for the server's machine, on a phone, in Chinese, in the dark", async () => {
   const user = await fixture.user({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = user;
   // As a proxy reports it.

@@ -40,7 +40,7 @@ async function titles(page: Page): Promise<string[]> {
   return await page.locator(".conversation-row > a").allTextContents();
 }
 
-test("the list stands beside the chat, is hidden, and stays hidden", async () => {
+test("list next to the chat can be hidden, and stays hidden", async () => {
   const own = await fixture.ownServer(Server.start());
   await imported(await own.client(), "Zebra crossing", ["Hello, you zebra", "Stripes."]);
   const user = await fixture.user({}, own);
@@ -69,7 +69,7 @@ test("the list stands beside the chat, is hidden, and stays hidden", async () =>
   await expect.poll(focused).toBe("Search messages");
 });
 
-test("a conversation is renamed in place, pinned, put into a folder, tagged and archived", async () => {
+test("conversation is renamed in place, pinned, filed, tagged and archived", async () => {
   const own = await fixture.ownServer(Server.start());
   const client = await own.client();
   for (const title of ["First", "Second", "Third"]) await imported(client, title, ["Hello", "Hi"]);
@@ -116,7 +116,7 @@ test("a conversation is renamed in place, pinned, put into a folder, tagged and 
   await expect.poll(() => titles(page)).toEqual(["First", "Renamed", "Third"].sort());
 });
 
-test("a text is found with the words around it, and a click goes to its turn in the middle of a long conversation", async () => {
+test("search hit shows its context, and opens its turn within a long conversation", async () => {
   const own = await fixture.ownServer(Server.start());
   const messages = Array.from({ length: 120 }, (_, n): [string, string] => [
     `Question ${n}`,
@@ -154,7 +154,7 @@ test("a text is found with the words around it, and a click goes to its turn in 
     .toContain("Hello again");
 });
 
-test("what is deleted is brought back with one click", async () => {
+test("deleted conversation is restored with one click", async () => {
   const own = await fixture.ownServer(Server.start());
   await imported(await own.client(), "Precious", ["Hello", "The answer is 42."]);
   const user = await fixture.user({}, own);
@@ -173,7 +173,7 @@ test("what is deleted is brought back with one click", async () => {
   await row(page, "Precious").waitFor();
 });
 
-test("a temporary chat is not listed, and is gone when it is left unless it is kept", async () => {
+test("temporary chat is not listed, and is deleted on leaving unless it is kept", async () => {
   const own = await fixture.ownServer(Server.start());
   const client = await own.client();
   const user = await fixture.user({}, own);
@@ -205,7 +205,7 @@ test("a temporary chat is not listed, and is gone when it is left unless it is k
   await row(page, "Hello").waitFor();
 });
 
-test("a row says whether a turn runs in it or waits for somebody", async () => {
+test("row shows a running turn and an open approval", async () => {
   const own = await fixture.ownServer(Server.start());
   const user = await fixture.user({}, own);
   const { page } = user;
@@ -216,7 +216,7 @@ test("a row says whether a turn runs in it or waits for somebody", async () => {
   await user.picture("conversation-asks");
 });
 
-test("ten thousand conversations are scrolled through with few of them in the page", async () => {
+test("ten thousand conversations scroll with few rows in the DOM", async () => {
   const own = await fixture.ownServer(Server.start());
   const user = await fixture.user({}, own);
   const { page } = user;
@@ -254,7 +254,7 @@ test("ten thousand conversations are scrolled through with few of them in the pa
   await expect.poll(() => page.locator(".conversation-row").count()).toBeLessThan(80);
 });
 
-test("one HTML file has the conversation with its timeline, needs nothing else and runs nothing", async () => {
+test("exported HTML file has conversation and timeline, is self-contained and runs nothing", async () => {
   const own = await fixture.ownServer(Server.start());
   const user = await fixture.user({}, own);
   const { page } = user;
@@ -298,7 +298,7 @@ async function linkTo(page: Page, title: string): Promise<string> {
   return await link.inputValue();
 }
 
-test("a link shows the conversation to somebody without a key until it is revoked", async () => {
+test("shared link shows the conversation without a key until it is revoked", async () => {
   const own = await fixture.ownServer(Server.start());
   const user = await fixture.user({}, own);
   const { page } = user;
@@ -351,7 +351,7 @@ const HOSTILE = [
   "$\\href{javascript:alert(1)}{x}$",
 ];
 
-test("nothing in a shared or exported conversation runs or loads anything", async () => {
+test("shared and exported conversations run and load nothing", async () => {
   const own = await fixture.ownServer(Server.start());
   const client = await own.client();
   const id = await imported(client, HOSTILE.join(" ").slice(0, 190), [
@@ -389,7 +389,7 @@ test.each<[string, BrowserOptions]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 390, height: 844 }],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
-])("it is complete and readable: %s", async (name, kind) => {
+])("conversations are complete and readable: %s", async (name, kind) => {
   const own = await fixture.ownServer(Server.start());
   const client = await own.client();
   await imported(client, "巴黎三日行程", ["你好", "好的。"]);

@@ -105,7 +105,7 @@ async function stored(user: BrowserUser): Promise<string[]> {
   return items.map(({ name }) => name);
 }
 
-test("a table goes along as text, is a chip in the message, and stays when the message is edited", async () => {
+test("table is attached as text, shown as a chip, and kept by an edit", async () => {
   const user = await fixture.user();
   const { page } = user;
   await put(page, "drop", TABLE, CODE);
@@ -142,7 +142,7 @@ test("a table goes along as text, is a chip in the message, and stays when the m
     .waitFor();
 });
 
-test("the text of a PDF is read by the server, page by page, and its file does not stay", async () => {
+test("PDF is read by the server page by page, and its file is deleted", async () => {
   const user = await fixture.user();
   const { page } = user;
   const before = await stored(user);
@@ -171,7 +171,7 @@ test.each<[string, BrowserOptions]>([
   ["en", {}],
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 390, height: 844 }],
-])("what cannot go along is refused with a sentence that helps, %s", async (name, kind) => {
+])("unsupported file is refused with a remedy, %s", async (name, kind) => {
   const user = await fixture.user(kind);
   const { page } = user;
   const refusals = page.locator(".refused li");
@@ -211,7 +211,7 @@ test.each<[string, BrowserOptions]>([
   await refusals.first().waitFor({ state: "detached" });
 });
 
-test("a message waits for its file, and does not go without it", async () => {
+test("message waits for its file, and is not sent without it", async () => {
   const user = await fixture.user();
   const { page } = user;
   let respond = (): void => undefined;
@@ -234,7 +234,7 @@ test("a message waits for its file, and does not go without it", async () => {
   await user.settled();
 });
 
-test("a picture is made smaller before it is sent", async () => {
+test("large picture is scaled down before it is sent", async () => {
   const user = await fixture.user();
   const { page } = user;
   const large = await page.evaluate(async () => {
@@ -256,7 +256,7 @@ test("a picture is made smaller before it is sent", async () => {
   await expect.poll(() => picture.evaluate((image) => (image as HTMLImageElement).naturalWidth)).toBe(2_048);
 });
 
-test("files that are dragged over the chat are shown where they can be dropped", async () => {
+test("dragged files highlight the drop area", async () => {
   const user = await fixture.user();
   const { page } = user;
   await page.evaluate(() => {

@@ -104,7 +104,7 @@ const fixture = ServerFixture.of(() =>
 const documentIn = (page: Page, kind: string, at = 0): FrameLocator =>
   page.locator(`iframe[data-kind=${kind}]`).nth(at).contentFrame();
 
-test("diagrams are drawn in frames of their own, with the source one click away", async () => {
+test("diagrams are drawn in frames, with the source one click away", async () => {
   for (const width of [1280, 390]) {
     const user = await fixture.user({ width, height: 1300 });
     const { page } = user;
@@ -140,7 +140,7 @@ test("diagrams are drawn in frames of their own, with the source one click away"
   }
 });
 
-test("HTML and SVG are shown beside their code when somebody asks for it", async () => {
+test("HTML and SVG are shown next to their code on demand", async () => {
   for (const width of [1280, 390]) {
     const user = await fixture.user({ width, height: 1300 });
     const { page } = user;
@@ -163,7 +163,7 @@ test("HTML and SVG are shown beside their code when somebody asks for it", async
   }
 });
 
-test("nothing in a frame reaches the page, its storage or a network", async () => {
+test("frame content reaches neither the page, its storage nor a network", async () => {
   const server = await fixture.ownServer(
     Server.scripted([
       { when: { contains: "document", step: 1 }, does: [{ say: fenced("html", attack(evil())) }] },
@@ -220,7 +220,7 @@ test("nothing in a frame reaches the page, its storage or a network", async () =
   await user.close();
 });
 
-test("a document that never ends leaves the page alone, and is closed", async () => {
+test("endless document leaves the page responsive, and is closed", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("forever");
@@ -234,7 +234,7 @@ test("a document that never ends leaves the page alone, and is closed", async ()
   await expect.poll(() => page.locator("iframe").count()).toBe(0);
 });
 
-test("only the documents for frames may be framed, and nothing in them may be fetched", async () => {
+test("only frame documents can be framed, and they load nothing", async () => {
   for (const [path, policy, framing] of [
     [
       "/frames/preview.html",

@@ -20,7 +20,7 @@ async function openTurns(path = "/history", options: BrowserOptions = {}): Promi
 
 const questions = (page: Page) => page.locator("[data-row] .asked > a").allTextContents();
 
-test("turns are listed by day, newest first, searched and filtered, and the address has it", async () => {
+test("turns are listed by day, newest first, searched and filtered in the address", async () => {
   const user = await openTurns();
   const { page } = user;
   await expect.poll(async () => (await questions(page)).slice(-2)).toEqual([FAILING, WEATHER]);
@@ -49,7 +49,7 @@ test("turns are listed by day, newest first, searched and filtered, and the addr
   await expect.poll(() => questions(page)).toContain(WEATHER);
 });
 
-test("the message is dragged back to any moment of its turn, and a fork begins there", async () => {
+test("message is shown at any moment of its turn, and can be forked there", async () => {
   const user = await openTurns("/history?q=tokyo");
   const { page } = user;
   await page.locator("[data-row] a").first().click();
@@ -99,7 +99,7 @@ test("the message is dragged back to any moment of its turn, and a fork begins t
   await expect.poll(() => page.locator(".card").count()).toBe(1);
 });
 
-test("a turn that runs is seen to go on, and its question is answered there", async () => {
+test("running turn is updated, and its approval answered there", async () => {
   const rules = [
     {
       times: 1,
@@ -128,7 +128,7 @@ test("a turn that runs is seen to go on, and its question is answered there", as
   for await (const _ of events);
 });
 
-test("two turns stand next to each other, on one axis, with what differs", async () => {
+test("two turns are compared on one axis with their differences", async () => {
   const user = await openTurns();
   const { page } = user;
   await page
@@ -159,7 +159,7 @@ test("two turns stand next to each other, on one axis, with what differs", async
   await page.locator("[data-row]").first().waitFor();
 });
 
-test("of a thousand turns only those on the screen are in the page, and the rest comes while it is scrolled", async () => {
+test("thousand turns are virtualized and loaded page by page", async () => {
   const user = await openTurns();
   const { page } = user;
   const rows = Array.from({ length: 1_000 }, (_, n) => ({
@@ -191,7 +191,7 @@ test("of a thousand turns only those on the screen are in the page, and the rest
   await expect.poll(() => page.locator("[data-row]").count()).toBeLessThan(60);
 });
 
-test("in Chinese, in the dark and on a phone everything is there", async () => {
+test("turns view works in Chinese, in the dark and on a phone", async () => {
   const user = await openTurns("/history", {
     locale: "zh-CN",
     colorScheme: "dark",
@@ -219,7 +219,7 @@ test("in Chinese, in the dark and on a phone everything is there", async () => {
   await expect.poll(overflow).toBeLessThanOrEqual(390);
 });
 
-test("a pause before a model is asked again has a color and a name of its own", async () => {
+test("pause before a retry has its own color and name", async () => {
   const rules = [
     { times: 1, does: { http: { status: 429, headers: { "retry-after": "1" } } } },
     { times: 1, does: [{ say: "Here I am." }] },

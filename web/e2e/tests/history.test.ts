@@ -22,7 +22,7 @@ async function rows(user: BrowserUser): Promise<string[]> {
     );
 }
 
-test("calls of the chat are listed, newest first, filtered, and the address keeps what is looked for", async () => {
+test("calls of the chat are listed, newest first, and filtered in the address", async () => {
   const user = await openCalls("/history/calls");
   const { page } = user;
   await expect.poll(async () => (await rows(user)).slice(-3)).toEqual(Array(3).fill("demo.weather Done"));
@@ -47,7 +47,7 @@ test("calls of the chat are listed, newest first, filtered, and the address keep
   await expect.poll(() => rows(user)).toEqual(Array(3).fill("demo.weather Done"));
 });
 
-test("details say what happened, what the model saw, and where the turn's time went, to the millisecond", async () => {
+test("details show the course of the call, the model's view, and the exact times of the turn", async () => {
   const user = await openCalls("/history/calls?tool=demo.weather");
   const { page } = user;
   await page.locator("[data-row] a").first().focus();
@@ -84,7 +84,7 @@ test("details say what happened, what the model saw, and where the turn's time w
   await detail.waitFor();
 });
 
-test("a call that waits for somebody is seen to go on, and its conversation is one click away", async () => {
+test("waiting call is updated, and links to its conversation", async () => {
   const user = await openCalls("/history/calls");
   const { page } = user;
   const chat = await user.tab();
@@ -127,7 +127,7 @@ test("a call that waits for somebody is seen to go on, and its conversation is o
   await page.locator(".card").first().waitFor();
 });
 
-test("of a thousand calls only those on the screen are in the page, and the rest comes while it is scrolled", async () => {
+test("thousand calls are virtualized and loaded page by page", async () => {
   const user = await openCalls("/history/calls");
   const { page } = user;
   const rows = Array.from({ length: 1_000 }, (_, n) => ({
@@ -171,7 +171,7 @@ test("of a thousand calls only those on the screen are in the page, and the rest
     .toSatisfy(([column, whole]) => column === whole);
 });
 
-test("an export holds what is filtered, and nothing else", async () => {
+test("export contains the filtered calls only", async () => {
   const user = await openCalls("/history/calls?tool=demo.weather");
   const { page } = user;
   const take = async (name: string): Promise<string[]> => {
@@ -188,7 +188,7 @@ test("an export holds what is filtered, and nothing else", async () => {
   expect(table[0]).toContain("tool_name");
 });
 
-test("in Chinese, in the dark and on a phone everything is there", async () => {
+test("calls view works in Chinese, in the dark and on a phone", async () => {
   const user = await openCalls("/history/calls", {
     locale: "zh-CN",
     colorScheme: "dark",

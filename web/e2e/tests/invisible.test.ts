@@ -19,7 +19,7 @@ const fixture = ServerFixture.of(() =>
   ]),
 );
 
-test("what is approved is shown as it runs: question, head, diff, edit, history, tester, title", async () => {
+test("approved call is shown exactly: approval, head, diff, edit, history, tester, title", async () => {
   const user = await fixture.user();
   const { page } = user;
   const question = page.getByRole("group", { name: /wants to run/ });
@@ -85,7 +85,7 @@ test("what is approved is shown as it runs: question, head, diff, edit, history,
   expect(await everything(page)).not.toMatch(/[\u200b\u202e\u2066]/);
 });
 
-test("a conversation is called what it is called, in the tab, in the list and in the header", async () => {
+test("conversation has its exact title in the tab, the list and the header", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send(`${TURNED} is the day`);

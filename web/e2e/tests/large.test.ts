@@ -33,7 +33,7 @@ const fixture = ServerFixture.of(() =>
   ),
 );
 
-test("2 MB of JSON are a table and a tree with a search, and few of its rows are in the page", async () => {
+test("2 MB of JSON are a searchable table and tree with few rows in the DOM", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("Show me all of it");
@@ -69,7 +69,7 @@ test("2 MB of JSON are a table and a tree with a search, and few of its rows are
   expect(await user.violations()).toEqual([]);
 });
 
-test("large arguments are read as outputs are", async () => {
+test("large arguments are shown like outputs", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("Once more");

@@ -11,7 +11,7 @@ const fixture = ServerFixture.of(() => Server.start());
 const EXAMPLE = "Compare the weather in Paris, London and Tokyo";
 const ENTRY = "把明天下午三点和小李开会记到日历里";
 
-test("every view has its name in the rail, on a phone as well", async () => {
+test("every view has its name in the rail, also on a phone", async () => {
   const user = await fixture.user();
   const { page } = user;
   const rail = page.getByRole("navigation", { name: en.navigation });
@@ -25,7 +25,7 @@ test("every view has its name in the rail, on a phone as well", async () => {
   }
 });
 
-test("Latin letters are those of the page's own font, which comes from the server", async () => {
+test("Latin letters use the page's own font from the server", async () => {
   const user = await fixture.user();
   const { page } = user;
   const { family, isLoaded } = await page.evaluate(async () => {
@@ -41,7 +41,7 @@ test("Latin letters are those of the page's own font, which comes from the serve
   expect(isLoaded).toBe(true);
 });
 
-test("only a message with calls has a line, and finished calls show what they were by their icons", async () => {
+test("only messages with calls have a timeline, and finished calls show icons", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("hello");
@@ -59,7 +59,7 @@ test("only a message with calls has a line, and finished calls show what they we
   expect((await icons.textContent())?.trim(), "no letters in place of icons").toBe("");
 });
 
-test("surfaces are told apart in the dark", async () => {
+test("surfaces are distinguishable in the dark", async () => {
   const user = await fixture.user({ colorScheme: "dark" });
   const lightness = await user.page.evaluate(() => {
     const probe = document.createElement("i");
@@ -84,7 +84,7 @@ test("surfaces are told apart in the dark", async () => {
   expect((surface + 0.05) / (bg + 0.05), "as a contrast").toBeGreaterThan(1.1);
 });
 
-test("in Chinese a question is said in Chinese, without a word of the engine", async () => {
+test("approval in Chinese has no English or internal terms", async () => {
   const user = await fixture.user({ locale: "zh-CN" });
   const { page } = user;
   await user.send(ENTRY);

@@ -92,7 +92,7 @@ const fixture = ServerFixture.of(() =>
   ]),
 );
 
-test("what models write is shown as it is meant, in both themes, on a phone too", async () => {
+test("Markdown of models is shown as intended in both themes, also on a phone", async () => {
   for (const width of [1280, 390]) {
     const user = await fixture.user({ width, height: width === 390 ? 1800 : 1400 });
     const { page } = user;
@@ -138,7 +138,7 @@ test("what models write is shown as it is meant, in both themes, on a phone too"
   }
 });
 
-test("a wide table scrolls within itself under a head that stays, and no word of it is broken", async () => {
+test("wide table scrolls horizontally under a sticky head, without broken words", async () => {
   for (const width of [1280, 390]) {
     const user = await fixture.user({ width, height: 860 });
     const { page } = user;
@@ -184,7 +184,7 @@ test("a wide table scrolls within itself under a head that stays, and no word of
   }
 });
 
-test("formulas are MathML in a font for it, prices are not, and what is copied is the source", async () => {
+test("formulas are MathML with its font, prices are text, and copies are the source", async () => {
   for (const width of [1280, 390]) {
     const user = await fixture.user({ width, height: 1100 });
     const { page } = user;

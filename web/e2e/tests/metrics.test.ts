@@ -12,7 +12,7 @@ async function openMetrics(options: BrowserOptions = {}): Promise<BrowserUser> {
   return user;
 }
 
-test("tiles show the figures of turns just made, and lead to the calls that they are of", async () => {
+test("tiles show figures of recent turns, with links to their calls", async () => {
   const user = await openMetrics();
   const { page } = user;
   const tile = (name: string) => page.getByRole("listitem", { name, exact: true });
@@ -74,7 +74,7 @@ test("tiles show the figures of turns just made, and lead to the calls that they
   await expect.poll(() => page.locator("[data-row]").count()).toBe(Number(calls));
 });
 
-test("another time is chosen, and what is new is there without a reload", async () => {
+test("another range is chosen, and new data appears without a reload", async () => {
   const user = await openMetrics();
   const { page } = user;
   await page.getByRole("link", { name: "30 d", exact: true }).click();
@@ -90,7 +90,7 @@ test("another time is chosen, and what is new is there without a reload", async 
   await expect.poll(() => turns.textContent()).toBe("3");
 });
 
-test("frames are watched while an answer streams, and reported", async () => {
+test("frames are watched during an answer, and reported", async () => {
   const user = await openMetrics();
   const { page } = user;
   await page.getByRole("link", { name: "Chat", exact: true }).click();
@@ -107,7 +107,7 @@ test.each<[string, BrowserOptions]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 360, height: 740 }],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 }],
-])("it is complete and readable: %s", async (name, options) => {
+])("metrics are complete and readable: %s", async (name, options) => {
   const user = await openMetrics(options);
   const { page } = user;
   await expect.poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);

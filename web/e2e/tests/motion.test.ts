@@ -28,7 +28,7 @@ async function watch({ page }: BrowserUser): Promise<void> {
 const faded = ({ page }: BrowserUser): Promise<string[]> =>
   page.evaluate(() => (window as unknown as { fading: string[] }).fading);
 
-test("words that are written fade in, without an element of their own, and are then like any others", async () => {
+test("new words fade in without elements of their own", async () => {
   const user = await fixture.user({ motion: "no-preference" });
   const { page } = user;
   await watch(user);
@@ -46,7 +46,7 @@ test("words that are written fade in, without an element of their own, and are t
   await expect.poll(() => page.locator(".part[data-kind=text] :is(p, li) > span").count()).toBe(0);
 });
 
-test("a word that fades is paler than it will be, in both themes", async () => {
+test("fading word is paler at first, in both themes", async () => {
   const gate = new Gate();
   const server = await fixture.ownServer(Server.scripted([{ does: [{ say: "Here it is." }, gate.move] }]));
   const user = await fixture.user({ motion: "no-preference" }, server);
@@ -69,7 +69,7 @@ test("a word that fades is paler than it will be, in both themes", async () => {
   await user.settled();
 });
 
-test("nothing fades for whoever wants no motion", async () => {
+test("reduced motion disables fading", async () => {
   const user = await fixture.user({ motion: "reduce" });
   await watch(user);
   await user.send("What time is it?");

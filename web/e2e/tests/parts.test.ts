@@ -11,7 +11,7 @@ const fixture = ServerFixture.of(() => Server.start());
 const failed = (page: Page) => page.locator(".part-failed");
 const tryAgain = (page: Page) => failed(page).getByRole("button", { name: en.tryAgain });
 
-test("a view that does not come says so beside the rail, and comes at the second try", async () => {
+test("view that fails to load shows an error next to the rail, and loads on retry", async () => {
   const user = await fixture.user();
   const { page } = user;
   // Several modules have this name: the first one loaded here is the history.
@@ -26,7 +26,7 @@ test("a view that does not come says so beside the rail, and comes at the second
   await expect.poll(() => failed(page).count()).toBe(0);
 });
 
-test("a question whose buttons do not come can be answered at the second try", async () => {
+test("approval whose buttons fail to load can be answered after a retry", async () => {
   const rules: Rule[] = [
     {
       times: 1,
@@ -55,7 +55,7 @@ test("a question whose buttons do not come can be answered at the second try", a
   await page.locator(".part[data-kind=text]", { hasText: "It is in." }).waitFor();
 });
 
-test("a dialog that does not come is told of above the page, and comes when it is opened again", async () => {
+test("dialog that fails to load is reported above the page, and loads when it is opened again", async () => {
   const user = await fixture.user();
   const { page } = user;
   await page.route("**/assets/picker-*.js", (route) => route.abort());
@@ -76,7 +76,7 @@ test("a dialog that does not come is told of above the page, and comes when it i
     .toBe(true);
 });
 
-test("the list of conversations that does not come is closed, and comes when it is shown again", async () => {
+test("list of conversations that fails to load is closed, and loads when it is shown again", async () => {
   const user = await fixture.anonymous();
   const { page } = user;
   await page.route("**/assets/sidebar-*.js", (route) => route.abort());
@@ -96,7 +96,7 @@ test("the list of conversations that does not come is closed, and comes when it 
     .toBe(true);
 });
 
-test("a part of a page that the server has renewed is not tried again: the page is loaded anew", async () => {
+test("part of an outdated page is not retried: the page is reloaded", async () => {
   const user = await fixture.user();
   const { page } = user;
   await page.route("**/assets/picker-*.js", (route) => route.fulfill({ status: 404, body: "" }));

@@ -87,7 +87,7 @@ async function expectInert(page: Page): Promise<void> {
   expect(await page.title()).not.toBe("evil");
 }
 
-test.each(["formulas", "words"])("in %s it is text", async (kind) => {
+test.each(["formulas", "words"])("markup in %s is text", async (kind) => {
   const user = await fixture.user();
   const { page } = user;
   let dialogs = 0;
@@ -102,7 +102,7 @@ test.each(["formulas", "words"])("in %s it is text", async (kind) => {
   expect(dialogs).toBe(0);
 });
 
-test("in a question, and so in a title and its list, it is text", async () => {
+test("markup in an approval, a title and a list is text", async () => {
   const user = await fixture.user();
   for (const one of OWN) {
     await user.send(one);
@@ -111,7 +111,7 @@ test("in a question, and so in a title and its list, it is text", async () => {
   await expectInert(user.page);
 });
 
-test("on a shared page it is text", async () => {
+test("markup on a shared page is text", async () => {
   const user = await fixture.user();
   await user.send(`words and formulas ${OWN[0]}`);
   await user.settled();
@@ -127,7 +127,7 @@ test("on a shared page it is text", async () => {
   await expectInert(reader.page);
 });
 
-test.each(["documents", "drawings"])("in %s it reaches neither the page nor a network", async (kind) => {
+test.each(["documents", "drawings"])("markup in %s reaches neither the page nor a network", async (kind) => {
   // Violations are logged for attempts in a frame, so this user is not of the fixture.
   const user = await BrowserUser.open();
   const { page } = user;

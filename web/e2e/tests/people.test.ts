@@ -15,7 +15,7 @@ async function withKey(key: string, path: string, options: BrowserOptions = {}) 
   return user;
 }
 
-test("an admin adds a person, gives them a key and a limit that holds, and removes them with their data", async () => {
+test("admin adds a user with key and limit, and removes them with their data", async () => {
   const admin = await fixture.user({}, fixture.server, "/settings");
   const { page } = admin;
   const people = page.getByRole("region", { name: "People", exact: true });
@@ -101,7 +101,7 @@ test("an admin adds a person, gives them a key and a limit that holds, and remov
   await bobUser.page.locator("#key").waitFor();
 });
 
-test("who is removed with their data kept is brought back, and may become an admin", async () => {
+test("user removed without their data is restored, and can become an admin", async () => {
   const admin = await fixture.user({ locale: "zh-CN", colorScheme: "dark" }, fixture.server, "/settings");
   const { page } = admin;
   const client = await fixture.server.client();
@@ -131,7 +131,7 @@ test("who is removed with their data kept is brought back, and may become an adm
 test.each<[string, BrowserOptions]>([
   ["phone", { width: 390, height: 844 }],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
-])("people are managed on a phone: %s", async (name, options) => {
+])("users are managed on a phone: %s", async (name, options) => {
   const client = await fixture.server.client();
   const carl = `carl-${name}`;
   await client.call("POST /v1/users", { body: { name: carl, limits: { turns_per_day_max: 5_000 } } });

@@ -23,7 +23,7 @@ beforeEach(async () => {
 const field = (page: Page) => page.locator("form textarea").last();
 const dialog = (page: Page) => page.locator("dialog.prompts");
 
-test("a prompt is written, chosen by keyboard, filled in, changed and deleted", async () => {
+test("prompt is created, chosen by keyboard, filled in, edited and deleted", async () => {
   const user = await fixture.user();
   const { page } = user;
   await page.getByRole("button", { name: "Saved prompts" }).click();
@@ -85,7 +85,7 @@ test("a prompt is written, chosen by keyboard, filled in, changed and deleted", 
   await dialog(page).getByText("Prompts that you save are here").waitFor();
 });
 
-test("what stands in the field becomes a prompt, and what was changed meanwhile is not lost", async () => {
+test("text of the field becomes a prompt, and a concurrent edit is not lost", async () => {
   const user = await fixture.user();
   const { page } = user;
   await field(page).fill("Explain it to a child.");
@@ -104,7 +104,7 @@ test("what stands in the field becomes a prompt, and what was changed meanwhile 
     await client.call("DELETE /v1/saved-prompts/{name}", { path: { name } });
 });
 
-test("commands and prompts are one list, and what the arrows reach is in sight", async () => {
+test("commands and prompts are one list, and the active row is scrolled into view", async () => {
   const client = await fixture.server.client();
   const names = Array.from({ length: 12 }, (_, at) => `prompt ${String(at).padStart(2, "0")}`);
   for (const name of names)
@@ -143,7 +143,7 @@ test.each<[string, BrowserOptions]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark" }],
   ["phone", { width: 390, height: 844 }],
   ["wide", { width: 1440, height: 900 }],
-])("the library, %s", async (name, kind) => {
+])("prompt library, %s", async (name, kind) => {
   const client = await fixture.server.client();
   const path = { name: "weekly report" };
   await client.call("PUT /v1/saved-prompts/{name}", { path, body: { text: "About {{topic}}, in brief." } });

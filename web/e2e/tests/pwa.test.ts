@@ -100,7 +100,7 @@ const ask = (title: string) => ({
   call: { name: "demo_calendar", arguments: { title, when: "2026-12-01T08:00" } },
 });
 
-test("the page can be installed, and its worker caches files of the page and nothing of anybody", async () => {
+test("page is installable, and its worker caches only files of the page", async () => {
   const { user } = await withWorker();
   const { page } = user;
   const manifest = await page.evaluate(async () => {
@@ -141,7 +141,7 @@ test("the page can be installed, and its worker caches files of the page and not
   expect(head).toEqual(["no-cache", "text/javascript; charset=utf-8"]);
 });
 
-test("without a server the page opens and waits, and goes on once there is one", async () => {
+test("page opens without a server, and continues once there is one", async () => {
   const server = await fixture.ownServer(Server.start());
   const { user } = await withWorker(server);
   const { page } = user;
@@ -157,7 +157,7 @@ test("without a server the page opens and waits, and goes on once there is one",
   expect(await page.title()).not.toBe("Throughline");
 });
 
-test("a part that nobody has opened yet is there offline, since the worker has it", async () => {
+test("part that was never opened is available offline from the worker", async () => {
   const server = await fixture.ownServer(Server.start());
   const { user } = await withWorker(server);
   const { page } = user;
@@ -168,7 +168,7 @@ test("a part that nobody has opened yet is there offline, since the worker has i
   expect(await page.locator(".part-failed").count()).toBe(0);
 });
 
-test("a question is told of while nobody looks, to the letter, and denied there", async () => {
+test("approval on a hidden page is notified with its exact text, and denied there", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
     { times: 1, does: [gate.move, { say: "A moment." }, ask(HOSTILE)] },
@@ -200,7 +200,7 @@ test("a question is told of while nobody looks, to the letter, and denied there"
   await expect.poll(() => notices(page)).toEqual([]);
 });
 
-test("a click on a notification opens the question, wherever the tab is by then", async () => {
+test("click on a notification opens the approval, in any tab", async () => {
   const gate = new Gate();
   const rules: Rule[] = [{ times: 1, does: [gate.move, ask("Tea")] }, { does: [{ say: "It is in." }] }];
   const server = await fixture.ownServer(Server.scripted(rules));
@@ -222,7 +222,7 @@ test("a click on a notification opens the question, wherever the tab is by then"
   await expect.poll(() => new URL(page.url()).hash).toBe("");
 });
 
-test("who wants no notifications gets none, and the tab says it all the same", async () => {
+test("disabled notifications are not shown, and the tab shows the state", async () => {
   const gate = new Gate();
   const server = await fixture.ownServer(Server.scripted([{ does: [gate.move, { say: "Here." }] }]));
   const { user } = await withWorker(server);
@@ -239,7 +239,7 @@ test("who wants no notifications gets none, and the tab says it all the same", a
   await expect.poll(() => page.title()).not.toMatch(/^\(/);
 });
 
-test("another release takes over without ending a turn, and the parts of the old one are still there", async () => {
+test("new release takes over without ending a turn, and old parts stay available", async () => {
   const gate = new Gate();
   const server = await fixture.ownServer(
     Server.scripted([{ does: [{ say: "One " }, gate.move, { say: "two." }] }]),

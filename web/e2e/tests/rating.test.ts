@@ -7,7 +7,7 @@ import { ServerFixture } from "../server-fixture.ts";
 
 const fixture = ServerFixture.of(() => Server.scripted([{ does: [{ say: "Paris." }] }]));
 
-test("an answer is rated, with a reason, and the rating is there after a reload", async () => {
+test("rating of an answer with a reason survives a reload", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("Capital of France?");

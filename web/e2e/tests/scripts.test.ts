@@ -47,7 +47,7 @@ const fixture = ServerFixture.of(() =>
   ]),
 );
 
-test("Arabic and Hebrew run from the right, English and code from the left, and the page stays as it is", async () => {
+test("Arabic and Hebrew are right-to-left, English and code left-to-right, and the layout stays", async () => {
   for (const width of [1280, 390]) {
     const user = await fixture.user({ width, height: 1100 });
     const { page } = user;
@@ -111,7 +111,7 @@ test("Arabic and Hebrew run from the right, English and code from the left, and 
   }
 });
 
-test("addresses end before full-width marks, one tilde is a tilde, and formulas are copied as they were written", async () => {
+test("addresses end before full-width punctuation, single tildes are text, and formulas are copied as source", async () => {
   const user = await fixture.user({ width: 1280, height: 860 });
   const { page } = user;
   await user.send("marks");

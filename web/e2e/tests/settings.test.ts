@@ -24,7 +24,7 @@ const fixture = ServerFixture.of(async () => {
 
 const panel = (name: string) => ({ name, exact: true }) as const;
 
-test("a remembered answer is found, and taken back", async () => {
+test("remembered decision is listed and revoked", async () => {
   const user = await fixture.user({}, fixture.server, "/settings");
   const { page } = user;
   await page.getByRole("region", panel("Account")).getByText("Signed in as").waitFor();
@@ -44,7 +44,7 @@ test("a remembered answer is found, and taken back", async () => {
   expect((await client.call("GET /v1/remembered", { query: { everywhere: true } })).items).toEqual([]);
 });
 
-test("all conversations are one file, each of which can be imported", async () => {
+test("all conversations are exported as one file of importable ones", async () => {
   const user = await fixture.user({}, fixture.server, "/settings");
   const { page } = user;
   const download = page.waitForEvent("download");
@@ -60,7 +60,7 @@ test("all conversations are one file, each of which can be imported", async () =
   expect((await client.call("GET /v1/conversations")).items).toHaveLength(4);
 });
 
-test("a key is revoked after a second click, and who signs out is out", async () => {
+test("key is revoked after a confirmation, and signing out ends the session", async () => {
   // Signing out revokes the key that other tests use.
   const server = await fixture.ownServer(Server.start());
   const client = await server.client();
@@ -79,7 +79,7 @@ test("a key is revoked after a second click, and who signs out is out", async ()
   await expect.poll(() => page.evaluate("localStorage.getItem('throughline.key')")).toBeNull();
 });
 
-test("who signs in is told all ways in, and commands look like commands", async () => {
+test("sign-in page lists all ways to sign in, with commands in monospace", async () => {
   const user = await fixture.anonymous();
   const { page } = user;
   await page.goto(fixture.server.url);
@@ -97,7 +97,7 @@ test.each<[string, BrowserOptions]>([
   ["zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 820 }],
   ["phone", { width: 390, height: 844 }],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 390, height: 844 }],
-])("it is complete and readable: %s", async (name, kind) => {
+])("settings are complete and readable: %s", async (name, kind) => {
   const user = await fixture.user(kind, fixture.server, "/settings");
   const { page } = user;
   await page.locator(".settings-facts").nth(1).waitFor();

@@ -105,7 +105,7 @@ test("eight tabs with twelve answers leave the ninth a connection", async () => 
   await expect.poll(() => viewersOf(server)).toBe(0);
 });
 
-test("one tab follows what it shows twice, and leaves nothing", async () => {
+test("tab follows a turn once that it shows twice, and leaves no connection", async () => {
   const gate = new Gate();
   const server = await fixture.ownServer(held(gate));
   const user = await fixture.user({}, server);
@@ -122,7 +122,7 @@ test("one tab follows what it shows twice, and leaves nothing", async () => {
   await expect.poll(() => viewersOf(server)).toBe(0);
 });
 
-test("a page out of the cache of its worker has its socket", async () => {
+test("page from the worker's cache opens a socket", async () => {
   const gate = new Gate();
   const server = await fixture.ownServer(held(gate));
   const { page } = await fixture.user({ worker: "allow" }, server);
@@ -163,7 +163,7 @@ async function withoutUpgrades(server: Server): Promise<{ url: string; stop(): v
   };
 }
 
-test("with a proxy that upgrades nothing, answers come as before", async () => {
+test("proxy without upgrades leaves answers unchanged", async () => {
   const gate = new Gate();
   const server = await fixture.ownServer(held(gate));
   const proxy = await withoutUpgrades(server);

@@ -42,7 +42,7 @@ data: [DONE]
 test.each<[string, BrowserOptions]>([
   ["light", {}],
   ["phone-zh-dark", { locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 }],
-])("a recorded stream is decoded, and drawn as the chat would have drawn it: %s", async (name, options) => {
+])("recorded stream is decoded and drawn like the chat: %s", async (name, options) => {
   const user = await openTester(options);
   const { page } = user;
   await page.locator('a[href="/tester?recorded"]').click();
@@ -75,7 +75,7 @@ test.each<[string, BrowserOptions]>([
   await page.locator(".tool-row").first().waitFor();
 });
 
-test("tools are found, tried, told and read out of a text", async () => {
+test("tools are found, called, previewed and parsed from a text", async () => {
   const user = await openTester();
   const { page } = user;
   const panel = (name: RegExp) => page.getByRole("region", { name });
@@ -162,7 +162,7 @@ test("text rules of an agent are tried on a text", async () => {
   await page.getByRole("heading", { name: "tidy", level: 2 }).waitFor();
 });
 
-test("an address fills the form in, and a tool that fails says so", async () => {
+test("address fills in the form, and a failing tool shows its error", async () => {
   const user = await openTester();
   const { page } = user;
   await page.goto(
@@ -182,7 +182,7 @@ test("an address fills the form in, and a tool that fails says so", async () => 
   expect(await user.violations()).toEqual([]);
 });
 
-test("a call of a conversation is tried with other arguments", async () => {
+test("call of a conversation is tried with other arguments", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("What time is it in Tokyo?");
@@ -197,7 +197,7 @@ test("a call of a conversation is tried with other arguments", async () => {
   await page.locator(".card").waitFor();
 });
 
-test("in Chinese, in the dark and on a phone it is all there", async () => {
+test("tester works in Chinese, in the dark and on a phone", async () => {
   const user = await openTester({ locale: "zh-CN", colorScheme: "dark", width: 360, height: 740 });
   const { page } = user;
   await page.getByRole("button", { name: /demo\.weather/ }).click();

@@ -28,7 +28,7 @@ function begun({ page }: BrowserUser): string[] {
   return keys;
 }
 
-test("what is said offline is sent as soon as the network is back, once", async () => {
+test("offline message is sent once when the network is back", async () => {
   const user = await fixture.user();
   const { page } = user;
   const keys = begun(user);
@@ -51,7 +51,7 @@ test("what is said offline is sent as soon as the network is back, once", async 
   await expect.poll(() => new URL(page.url()).pathname).toMatch(/^\/c\//);
 });
 
-test("without its examples the first screen is there", async () => {
+test("first screen works without its suggestions", async () => {
   const user = await fixture.anonymous();
   const { page } = user;
   await page.route("**/assets/suggestions-*.js", (route) => route.abort());
@@ -62,7 +62,7 @@ test("without its examples the first screen is there", async () => {
   await user.settled();
 });
 
-test("what was not sent yet can be taken back, and stands in the field again", async () => {
+test("unsent message can be retracted, and returns to the field", async () => {
   const user = await fixture.user();
   const { page } = user;
   await offline(user);
@@ -77,7 +77,7 @@ test("what was not sent yet can be taken back, and stands in the field again", a
   await expect.poll(() => page.getByRole("article", { name: en.yourMessage }).count()).toBe(1);
 });
 
-test("what is added offline in mid-turn waits, can be taken back, and arrives", async () => {
+test("offline message during a turn waits, can be retracted, and arrives", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
     { times: 1, does: [{ say: "First." }, gate.move, { say: " Done." }] },
@@ -104,7 +104,7 @@ test("what is added offline in mid-turn waits, can be taken back, and arrives", 
   await expect.poll(() => page.getByText("and this", { exact: true }).count()).toBe(1);
 });
 
-test("nothing moves on its own from the first word of a turn to after its end", async () => {
+test("turn causes no layout shift from its first word to after its end", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
     {
@@ -164,7 +164,7 @@ test("nothing moves on its own from the first word of a turn to after its end", 
 test.each([
   ["a wide screen", { width: 1280, height: 860 }],
   ["a phone", { width: 390, height: 780 }],
-])("the end of an answer leaves who reads further up where they are, on %s", async (_, size) => {
+])("end of an answer keeps the position of a reader further up, on %s", async (_, size) => {
   const gate = new Gate();
   const paragraphs = Array.from({ length: 80 }, (_, n) => `Paragraph ${n} of a long answer.`);
   const rules: Rule[] = [{ does: [{ say: paragraphs.join("\n\n") }, gate.move, { say: "\n\nThe end." }] }];
@@ -195,7 +195,7 @@ test.each([
   expect(await top()).toBe(before);
 });
 
-test("the wheel turns the thread over what lies around it, and what scrolls itself scrolls", async () => {
+test("wheel scrolls the thread from around it, and scrollable elements scroll themselves", async () => {
   const paragraphs = Array.from({ length: 80 }, (_, n) => `Paragraph ${n} of a long answer.`);
   const rules: Rule[] = [{ does: [{ say: paragraphs.join("\n\n") }] }];
   const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
@@ -225,7 +225,7 @@ test("the wheel turns the thread over what lies around it, and what scrolls itse
   expect(await top(), "a long draft is read by itself").toBe(before);
 });
 
-test("a reply that broke off goes on with one click", async () => {
+test("broken-off reply continues with one click", async () => {
   const rules: Rule[] = [
     { times: 1, does: [{ say: "The first half," }, "cut"] },
     { when: { contains: en.continuePrompt }, does: [{ say: "and the second." }] },
@@ -244,7 +244,7 @@ test("a reply that broke off goes on with one click", async () => {
   await text(user, "and the second.").waitFor();
 });
 
-test("a pause that the model asks for is counted down", async () => {
+test("pause requested by the model is counted down", async () => {
   const rules: Rule[] = [
     { times: 1, does: { http: { status: 429, headers: { "retry-after": "8" } } } },
     { does: [{ say: "Here I am." }] },
@@ -260,7 +260,7 @@ test("a pause that the model asks for is counted down", async () => {
   await text(user, "Here I am.").waitFor();
 });
 
-test("thinking is one live line, then how long it took, and Markdown inside", async () => {
+test("thinking shows one live line, then its duration, with Markdown inside", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
     { does: [{ think: "First I look. **Boldly** I go" }, gate.move, { think: " on." }, { say: "Done." }] },
@@ -279,7 +279,7 @@ test("thinking is one live line, then how long it took, and Markdown inside", as
   await page.getByRole("button", { name: /^Thought for \d+ s$/ }).waitFor();
 });
 
-test("letters that are read from right to left are, everywhere, and nothing else turns", async () => {
+test("right-to-left letters keep their order everywhere, and reverse nothing else", async () => {
   const hebrew = "שלום עולם.";
   const rules: Rule[] = [{ does: [{ think: hebrew }, { say: `${hebrew}\n\nEnglish.` }] }];
   const user = await fixture.user({}, await fixture.ownServer(Server.scripted(rules)));
@@ -304,7 +304,7 @@ test("letters that are read from right to left are, everywhere, and nothing else
   await user.picture("right-to-left");
 });
 
-test("whoever comes by keyboard skips the rail", async () => {
+test("skip link leads keyboard users past the rail", async () => {
   const user = await fixture.user();
   const { page } = user;
   await page.evaluate(() => (document.activeElement as HTMLElement | null)?.blur());
@@ -315,7 +315,7 @@ test("whoever comes by keyboard skips the rail", async () => {
   expect(new URL(page.url()).hash).toBe("");
 });
 
-test("figures stand once, at the message, and the speed is that of the model alone", async () => {
+test("figures are shown once per message, with the speed of the model alone", async () => {
   const rules: Rule[] = [
     {
       when: { has_result: false },

@@ -38,7 +38,7 @@ async function avatarIsThere(page: Page, navigate: () => Promise<unknown>): Prom
 describe.each([
   ["en-GB", en, firstEn],
   ["zh-CN", zh, firstZh],
-] as const)("what the demo model offers is answered without a key, %s", (locale, words, first) => {
+] as const)("suggestions of the demo model are answered without a key, %s", (locale, words, first) => {
   const isEnglish = locale === "en-GB";
   /** A suggestion, and the outcomes of its calls. */
   const offers: [string, RegExp[]][] = [
@@ -79,7 +79,7 @@ describe.each([
   });
 });
 
-test("a page that is left takes its avatar along: nobody waits for a gesture of one that is gone", async () => {
+test("closed page withdraws its avatar, so that no call waits for a gesture", async () => {
   const server = await demo.ownServer(Server.start());
   const user = await demo.anonymous();
   const key = await server.key();
@@ -96,7 +96,7 @@ test("a page that is left takes its avatar along: nobody waits for a gesture of 
   await expect.poll(wink, { timeout: 30_000 }).toMatch(/"tool_result".*no_viewer/);
 });
 
-test("on a phone the first screen begins at its beginning, and an answer is followed", async () => {
+test("first screen on a phone starts at its top, and an answer is followed", async () => {
   const user = await demo.user({ width: 360, height: 640 });
   const { page } = user;
   const heading = page.getByRole("heading", { name: en.firstTitle });
@@ -109,7 +109,7 @@ test("on a phone the first screen begins at its beginning, and an answer is foll
   await expect.poll(async () => (await end.boundingBox())?.y).toBeLessThan(640);
 });
 
-test("several calls ask, all are listed, and one answer approves them", async () => {
+test("several approvals are listed, and one answer approves them", async () => {
   const rules: Rule[] = [
     {
       when: { has_result: false },
@@ -221,7 +221,7 @@ const PHASES: Phase[] = [
   },
 ];
 
-describe.each(["native", "text"] as const)("stopped, %s", (mode) => {
+describe.each(["native", "text"] as const)("stopped turn, %s", (mode) => {
   test.each(PHASES.map((phase) => [phase.name, phase] as const))("%s", async (_, phase) => {
     const rules: Rule[] = [
       { when: { contains: "afterwards" }, does: [{ say: "All is well again." }] },
@@ -251,7 +251,7 @@ describe.each(["native", "text"] as const)("stopped, %s", (mode) => {
   });
 });
 
-test("two tabs show the same message while it is written, and each may stop it", async () => {
+test("two tabs show the same streaming message, and each can stop it", async () => {
   const gate = new Gate();
   const count = { does: [{ say: "1 2 " }, gate.move, { say: "3 4 " }, { pause: FOR_EVER_MS }] };
   const rules: Rule[] = [
@@ -286,7 +286,7 @@ test("two tabs show the same message while it is written, and each may stop it",
   await page.locator(".card[data-status=success]").waitFor();
 });
 
-test("in text mode a call is a card and its markup is never shown", async () => {
+test("call in text mode is a card, and its markup is never shown", async () => {
   const gate = new Gate();
   const rules: Rule[] = [
     {
@@ -322,7 +322,7 @@ test("in text mode a call is a card and its markup is never shown", async () => 
   expect(await page.evaluate(() => (window as unknown as { markup: boolean }).markup)).toBe(false);
 });
 
-test("an error in mid-reply keeps what was there, says what helps, and the answer is asked for again", async () => {
+test("error in mid-reply keeps the content, shows a remedy, and the answer is regenerated", async () => {
   const rules: Rule[] = [
     {
       times: 1,
@@ -344,7 +344,7 @@ test("an error in mid-reply keeps what was there, says what helps, and the answe
   await page.getByText("2 of 2").waitFor();
 });
 
-test("what failed and what helps is said in the language of the page, the upstream's words as they came", async () => {
+test("error and remedy are in the language of the page, with the upstream's own text", async () => {
   const rules: Rule[] = [
     {
       does: [{ say: "说到这里。" }, { error: { message: "the model is on fire", type: "server_error" } }],

@@ -42,7 +42,7 @@ async function watchMouth({ page }: BrowserUser): Promise<void> {
 const shapes = ({ page }: BrowserUser): Promise<number> =>
   page.evaluate(() => (window as unknown as { shapes: Set<string> }).shapes.size);
 
-test("it sounds by itself, moves the mouth, and stands between the other blocks", async () => {
+test("voice plays automatically, moves the mouth, and is between the other blocks", async () => {
   const user = await fixture.user({ motion: "no-preference" });
   const { page } = user;
   await page.locator(".avatar-figure svg").waitFor();
@@ -63,7 +63,7 @@ test("it sounds by itself, moves the mouth, and stands between the other blocks"
   await bubble(user).getByRole("button", { name: en.playVoice }).waitFor();
 });
 
-test("it is paused, sought, heard again after a reload, and saved", async () => {
+test("voice is paused, sought, replayed after a reload, and saved", async () => {
   const user = await fixture.user();
   const { page } = user;
   await user.send("Speak at length");
@@ -88,7 +88,7 @@ test("it is paused, sought, heard again after a reload, and saved", async () => 
   expect(download.suggestedFilename()).toBe("voice.wav");
 });
 
-test("a new message silences the voice, and who wants none hears none", async () => {
+test("new message stops the voice, and disabled autoplay stays silent", async () => {
   const user = await fixture.user();
   await user.send("Speak at length");
   await bubble(user).getByRole("button", { name: en.pauseVoice }).waitFor();

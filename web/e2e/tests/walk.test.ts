@@ -67,7 +67,7 @@ test.each([
   ["agents", "/agents", "main input, main textarea"],
   ["tester", "/tester", "main input, main textarea"],
   ["settings", "/settings", "main :text('first start')"],
-])("%s can be walked through and read", async (name, path, awaited) => {
+])("%s is usable by keyboard and screen reader", async (name, path, awaited) => {
   const own = await fixture.ownServer(Server.start());
   const user = await fixture.user({}, own);
   const { page } = user;

@@ -22,7 +22,7 @@ declare global {
   }
 }
 
-test("a long conversation is found, selected and read as a whole", async () => {
+test("long conversation is found, selected and read as a whole", async () => {
   const client = await fixture.server.client();
   let conversation_id: string | undefined;
   for (let at = 0; at < TURNS; at += 1) {

@@ -19,7 +19,7 @@ test.each([
   expect(folded(expected)).toBe(expected);
 });
 
-test("every letter is folded like its other cases, and no place moves", () => {
+test("every letter is folded like its other case, and offsets stay", () => {
   const failures: string[] = [];
   for (let code = 0; code < 0x20000; code += 1) {
     const letter = String.fromCodePoint(code);

@@ -18,8 +18,8 @@ const texts = fc.oneof(
   fc.string({ unit: fc.constantFrom(...'{}[]",:\\u0-1.e+tfn \n') }),
 );
 
-describe("JSON that is not whole yet", () => {
-  test("never throws, and takes nothing back that it has told", () => {
+describe("incomplete JSON", () => {
+  test("any text is parsed without errors, and earlier results stay", () => {
     fc.assert(
       fc.property(texts, (text) => {
         const growing = new PartialJson();
@@ -41,7 +41,7 @@ describe("JSON that is not whole yet", () => {
     );
   }, 120_000);
 
-  test("tells the same in any pieces", () => {
+  test("result is the same in any pieces", () => {
     fc.assert(
       fc.property(texts, fc.array(fc.nat(80), { maxLength: 8 }), (text, cuts) => {
         const pieces = new PartialJson();
@@ -58,7 +58,7 @@ describe("JSON that is not whole yet", () => {
     );
   }, 120_000);
 
-  test("is complete when it is an object, and then it is what is written nicely", () => {
+  test("whole object is complete, and formatted", () => {
     fc.assert(
       fc.property(object, (value) => {
         const text = JSON.stringify(value);
@@ -74,7 +74,7 @@ describe("JSON that is not whole yet", () => {
     );
   }, 120_000);
 
-  test("is broken exactly where no JSON object can come of it", () => {
+  test("text is broken exactly where no JSON object can follow", () => {
     fc.assert(
       fc.property(texts, (text) => {
         let isObject = false;
@@ -114,7 +114,7 @@ test.each<[string, string, string[], (string | number)[] | undefined]>([
   ['{"a":tru}', "broken", ["a…"], undefined],
   ["Sure, here", "broken", [], undefined],
   ["[1]", "broken", [], undefined],
-])("of %j", (text, state, entries, path) => {
+])("keys of %j", (text, state, entries, path) => {
   const partial = new PartialJson().read(text);
   expect(partial.state).toBe(state);
   expect(
@@ -123,13 +123,13 @@ test.each<[string, string, string[], (string | number)[] | undefined]>([
   expect(partial.path).toEqual(path);
 });
 
-test("is written over lines as it comes", () => {
+test("text is formatted while it arrives", () => {
   expect(new PartialJson().read('{"a":[1,2],"b":{},"c":"x\\n').pretty).toBe(
     '{\n  "a": [\n    1,\n    2\n  ],\n  "b": {},\n  "c": "x\\n',
   );
 });
 
-test("one text that goes on costs each character once; another one is read anew", () => {
+test("growing text costs each character once; another text is parsed again", () => {
   const partial = new PartialJson();
   const text = `{"text": "${"word ".repeat(9_600)}"}`;
   for (let at = 0; at <= text.length + 4; at += 4) partial.read(text.slice(0, at));

@@ -13,4 +13,4 @@ test.each<[unknown, string]>([
   ['[{"city":"Paris"},{"city":"Tokyo"}]', "rows"],
   [[{ a: { b: 1 } }], "json"],
   [[1, 2], "json"],
-])("%j is read as %s", (value, kind) => expect(shapeOf(value).kind).toBe(kind));
+])("%j is shown as %s", (value, kind) => expect(shapeOf(value).kind).toBe(kind));

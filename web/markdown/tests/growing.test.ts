@@ -14,8 +14,8 @@ function checkPieces(text: string, cuts: readonly number[], everyPrefix: boolean
   expect(growing.complete(text)).toEqual(read(text));
 }
 
-describe("Markdown that grows is what is read at once", () => {
-  test("for documents made at random, in any pieces, after every piece", () => {
+describe("growing Markdown equals Markdown parsed at once", () => {
+  test("random documents in any pieces", () => {
     fc.assert(
       fc.property(documents, fc.array(fc.nat(300), { maxLength: 20 }), (text, cuts) => {
         checkPieces(text, cuts, true);
@@ -24,7 +24,7 @@ describe("Markdown that grows is what is read at once", () => {
     );
   }, 120_000);
 
-  test("for documents made at random, character by character", () => {
+  test("random documents by character", () => {
     fc.assert(
       fc.property(documents, (text) => {
         checkPieces(
@@ -37,7 +37,7 @@ describe("Markdown that grows is what is read at once", () => {
     );
   }, 120_000);
 
-  test.each(NASTY)("for %j, character by character and cut anywhere", (text) => {
+  test.each(NASTY)("%j by character and with any cut", (text) => {
     checkPieces(
       text,
       Array.from(text.split(""), (_, at) => at),
@@ -47,7 +47,7 @@ describe("Markdown that grows is what is read at once", () => {
   });
 });
 
-test("one long block is read in steps: nothing of it is missing meanwhile, and at the end it is whole", () => {
+test("long block is parsed in steps, without gaps, and complete at the end", () => {
   fc.assert(
     fc.property(documents, fc.nat(3), fc.array(fc.nat(3_000), { maxLength: 40 }), (text, kind, cuts) => {
       const long = text + LONG[kind]?.(60);
@@ -61,7 +61,7 @@ test("one long block is read in steps: nothing of it is missing meanwhile, and a
   );
 }, 120_000);
 
-test("what is settled is the same object afterwards", () => {
+test("settled tokens stay the same objects", () => {
   const growing = new GrowingMarkdown();
   const before = growing.read("# a\n\nb\n\nc\n\nd");
   const after = growing.read("# a\n\nb\n\nc\n\nd and more\n\ne");
@@ -69,7 +69,7 @@ test("what is settled is the same object afterwards", () => {
   expect(after[1]).toBe(before[1]);
 });
 
-test("a text that was taken back is read anew", () => {
+test("shortened text is parsed again", () => {
   const growing = new GrowingMarkdown();
   growing.read("# a\n\nb\n\nc\n\nd");
   expect(growing.read("# a\n\nother")).toEqual(read("# a\n\nother"));
@@ -92,7 +92,7 @@ function cost(text: string): number {
   return growing.lexedChars;
 }
 
-describe("48,000 characters in 12,000 pieces cost what their number says", () => {
+describe("48,000 characters in 12,000 pieces take linear time", () => {
   test.each([
     ["parts of all kinds", (chars: number) => MIXED.repeat(chars / MIXED.length + 1), 200],
     ["one fence", (chars: number) => LONG[0]?.(chars / 20) ?? "", 1],

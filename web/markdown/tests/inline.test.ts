@@ -36,7 +36,7 @@ test.each([
   ["**bold *both* bold**", "{bold [both] bold}"],
   ["** 空格 ** 不是", "** 空格 ** 不是"],
   ["2**3**4 ~~gone~~.", "2{3}4 <gone>."],
-])("%s is %s", (text, expected) => expect(marked(text)).toBe(expected));
+])("%s becomes %s", (text, expected) => expect(marked(text)).toBe(expected));
 
 /** Addresses of the links of a text. */
 function addresses(text: string): string[] {
@@ -53,7 +53,7 @@ function addresses(text: string): string[] {
 
 // All full-width punctuation ends an address; letters do not.
 test.each([..."，。、；：？！（）「」『』《》〈〉【】〔〕［］｛｝“”‘’…—～～｡､\u3000"])(
-  "a bare address ends before %s",
+  "bare address ends before %s",
   (mark) => {
     const expected = ["https://example.com/a?b=c", "http://www.example.com/d"];
     expect(addresses(`见https://example.com/a?b=c${mark}后 www.example.com/d${mark}后`)).toEqual(expected);
@@ -70,7 +70,7 @@ test.each([
     ["https://example.com/x_(y)", "https://example.com/z"],
   ],
   ["https://，后", []],
-])("the links of %s lead to %j", (text, expected) => expect(addresses(text)).toEqual(expected));
+])("links of %s lead to %j", (text, expected) => expect(addresses(text)).toEqual(expected));
 
 // GitHub's examples with one tilde: the only intended difference from its specification.
 test.each([
@@ -84,7 +84,7 @@ test.each([
   ["~/a 和 ~/b，上午~下午，甲~乙", "~/a 和 ~/b，上午~下午，甲~乙"],
   ["~~10~20 元~~ 3~5", "<10~20 元> 3~5"],
   ["~~真的删除~~ and ~~really deleted~~.", "<真的删除> and <really deleted>."],
-])("with tildes, %j is %j", (text, expected) => expect(marked(text)).toBe(expected));
+])("%j with tildes becomes %j", (text, expected) => expect(marked(text)).toBe(expected));
 
 test.each([
   ["```js\nx\n```", true],
@@ -100,7 +100,7 @@ test.each([
   ["https://a.example/b", "a.example"],
   ["HTTP://A.example", "a.example"],
   ["mailto:a@b.example", ""],
-])("%s leads out", (href, host) => expect(safeHref(href)?.host).toBe(host));
+])("%s is an external link", (href, host) => expect(safeHref(href)?.host).toBe(host));
 
 test.each([
   "javascript:alert(1)",
@@ -112,4 +112,4 @@ test.each([
   "file:///etc/passwd",
   "blob:https://a/b",
   "",
-])("%j leads nowhere", (href) => expect(safeHref(href)).toBeUndefined());
+])("%j is not a link", (href) => expect(safeHref(href)).toBeUndefined());

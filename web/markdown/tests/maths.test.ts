@@ -52,4 +52,4 @@ test.each([
   ["$$\na + b", "⟦a + b"],
   ["\\[ a + b", "⟦a + b"],
   ["$$\na\n\nb", "$$\na\n\nb"],
-])("%j has %j", (text, expected) => expect(formulas(text)).toBe(expected));
+])("%j has the formulas %j", (text, expected) => expect(formulas(text)).toBe(expected));

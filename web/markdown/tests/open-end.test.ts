@@ -79,8 +79,8 @@ const WORDS = [
   "→",
 ];
 
-describe("letters that are added without being read are as if they had been", () => {
-  test("in documents made at random, in any pieces", () => {
+describe("characters appended without parsing equal parsed ones", () => {
+  test("random documents in any pieces", () => {
     fc.assert(
       fc.property(documents, fc.array(fc.nat(300), { maxLength: 30 }), (text, cuts) => {
         checkPieces(text, cuts);
@@ -89,7 +89,7 @@ describe("letters that are added without being read are as if they had been", ()
     );
   }, 120_000);
 
-  test("in documents made at random, character by character", () => {
+  test("random documents by character", () => {
     fc.assert(
       fc.property(documents, (text) => {
         checkPieces(text, everywhere(text));
@@ -98,7 +98,7 @@ describe("letters that are added without being read are as if they had been", ()
     );
   }, 120_000);
 
-  test("in lines of characters that mean something, piece by piece", () => {
+  test("lines of special characters by piece", () => {
     fc.assert(
       fc.property(fc.array(fc.constantFrom(...WORDS), { maxLength: 24 }), (pieces) => {
         let at = 0;
@@ -117,7 +117,7 @@ describe("letters that are added without being read are as if they had been", ()
   test.each([
     ...NASTY,
     'See [a](https://x.example/(y) "t") and **[b** (c) [d](https://y.example "e f") more',
-  ])("in %j, character by character", (text) => {
+  ])("%j by character", (text) => {
     checkPieces(text, everywhere(text));
   });
 });
@@ -129,12 +129,12 @@ test.each([
   "## A heading of words",
   "1. first\n2. the second one goes on",
   "```ts\nconst answer = await call(42);\nnext line\n",
-])("most of %j is not read", (text) => {
+])("most of %j is not parsed", (text) => {
   const lines = text.split("\n").length;
   expect(checkPieces(text, everywhere(text))).toBeGreaterThan(text.length / 2 - lines);
 });
 
-test("a long piece is looked at once, whether it is plain or not", () => {
+test("long piece is checked in one pass, plain or not", () => {
   for (const text of ["```js\nlet", "Some words"]) {
     const growing = new GrowingMarkdown();
     growing.read(text);

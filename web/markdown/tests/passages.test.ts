@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { GrowingMarkdown, Passages, read } from "../src/index.ts";
 import { documents } from "./documents.ts";
 
-test("passages are the whole text, each of some blocks, and none of nothing but space", () => {
+test("passages are the whole text, each of several blocks, none of only space", () => {
   fc.assert(
     fc.property(documents, (text) => {
       const tokens = read(text);
@@ -16,7 +16,7 @@ test("passages are the whole text, each of some blocks, and none of nothing but 
   );
 });
 
-test("a passage that is left behind is never touched again", () => {
+test("finished passage is never changed", () => {
   const paragraphs = Array.from({ length: 60 }, (_, at) => `paragraph ${at}`);
   const [growing, passages] = [new GrowingMarkdown(), new Passages()];
   const early = passages.of(growing.read(paragraphs.slice(0, 20).join("\n\n")));
@@ -27,7 +27,7 @@ test("a passage that is left behind is never touched again", () => {
   expect(late.at(-1)).not.toBe(early.at(-1));
 });
 
-test("where a text is cut does not depend on what follows", () => {
+test("cuts do not depend on the following text", () => {
   fc.assert(
     fc.property(documents, documents, (text, more) => {
       const [short, long] = [new Passages().of(read(text)), new Passages().of(read(text + more))];

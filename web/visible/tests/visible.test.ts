@@ -12,7 +12,7 @@ interface Vectors {
 const file = new URL("../../../crates/wire/tests/visible.json", import.meta.url);
 const { hidden, cases }: Vectors = JSON.parse(readFileSync(file, "utf8"));
 
-describe("each text is shown as the table says", () => {
+describe("escaping equals the vectors", () => {
   test.each(cases)("$about", ({ text, value, prose, exact: decided }) => {
     expect(visible(text)).toBe(value ?? text);
     expect(exact(text)).toBe(decided ?? value ?? text);
@@ -22,7 +22,7 @@ describe("each text is shown as the table says", () => {
   });
 });
 
-test("all of Unicode is hidden or not as the table says", () => {
+test("all of Unicode is classified like the vectors", () => {
   const ranges = hidden.map(
     ([first, last]) => [Number.parseInt(first, 16), Number.parseInt(last, 16)] as const,
   );
@@ -37,11 +37,11 @@ test("all of Unicode is hidden or not as the table says", () => {
   expect(failures).toEqual([]);
 });
 
-test("half of a pair, which no JSON of the server has", () => {
+test("unpaired surrogate, which the server's JSON never has", () => {
   expect(visible("a\ud83d b\udc00")).toBe("a\\ud83d b\\udc00");
 });
 
-test("the text of a value stays that value", () => {
+test("text of a JSON value stays that value", () => {
   const value = { when: "\u202e2026-11-24", "n\u200b": ["\u{e0041}", "\\u202e", "\ud83d"] };
   expect(JSON.parse(visible(JSON.stringify(value, undefined, 2)))).toEqual(value);
   expect(JSON.parse(exact(JSON.stringify(value, undefined, 2)))).toEqual(value);

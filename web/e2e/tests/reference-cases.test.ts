@@ -131,8 +131,8 @@ const text = ({ page }: BrowserUser, words: string | RegExp) =>
 const isRunning = async ({ page }: BrowserUser): Promise<boolean> =>
   (await page.locator("article[aria-busy=true]").count()) > 0;
 
-describe.each(MODES)("seed 000 §8, %s", (mode) => {
-  test("1) 纯聊天：首字即出、持续流式、仅一条消息", async () => {
+describe.each(MODES)("reference cases, %s", (mode) => {
+  test("chat without tools streams at once into one message", async () => {
     const user = await askRecorded(mode, "随便聊聊");
     await text(user, "好的").waitFor();
     expect(await isRunning(user), "the first words are there before the last").toBe(true);
@@ -148,7 +148,7 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     await expect.poll(() => answers(user).count()).toBe(1);
   });
 
-  test("2) 单工具：首字即出 → 插入 1 张工具卡片（运行中）→ 完成后卡片变 success → 继续流式追加 → 仍是一条消息", async () => {
+  test("one tool shows a running card within the text, succeeds, and the same message continues", async () => {
     const user = await askRecorded(mode, "北京的天气怎么样");
     await text(user, "我先看一下天气").waitFor();
     await user.page.locator(".card[data-status=running]").waitFor();
@@ -167,7 +167,7 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     await expect.poll(() => answers(user).count()).toBe(1);
   });
 
-  test("3) 多工具：同一条消息里出现多张卡片，默认折叠，顺序与输出合理", async () => {
+  test("several tools show folded cards in order in one message", async () => {
     const user = await askRecorded(mode, "三个工具");
     const { page } = user;
     await expect
@@ -197,7 +197,7 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
     await expect.poll(() => answers(user).count()).toBe(1);
   });
 
-  test("4) Live2D：中途任意时刻 tool_call 触发，卡片可见且模型动作/表情即时生效", async () => {
+  test("Live2D call in mid-reply shows a card and moves the model at once", async () => {
     const user = await askRecorded(mode, "眨眼并挥手");
     const { page } = user;
     await page.getByRole("img", { name: "Twine: 眨眼", exact: true }).waitFor();
@@ -220,7 +220,7 @@ describe.each(MODES)("seed 000 §8, %s", (mode) => {
 });
 
 test.each(["native", "auto"] as const)(
-  "seed 000 §8, %s: 5) native 报错：直接显示错误并提示切 text，不自动降级",
+  "reference case, %s: native tool error is shown with a hint to text mode, without a silent fallback",
   async (mode) => {
     const rules: Rule[] = [
       { times: 1, does: { refuse_tools: "vllm" } },
@@ -239,24 +239,27 @@ test.each(["native", "auto"] as const)(
   },
 );
 
-describe("seed 004", () => {
-  test.each(Object.keys(EMPTY_NAMES))("问题 1：函数名被空字符串覆盖 (%s)", async (shape) => {
-    const rules: Rule[] = [
-      { when: { has_result: false }, does: EMPTY_NAMES[shape] },
-      { does: [{ say: "动画播完了。" }] },
-    ];
-    const server = await fixture.ownServer(Server.scripted(rules, TOOLS));
-    const user = await askRecorded("native", "play_animation(jump)", server);
-    await bubble(user, server, "jump");
-  });
+describe("empty function names", () => {
+  test.each(Object.keys(EMPTY_NAMES))(
+    "empty string does not overwrite the function name (%s)",
+    async (shape) => {
+      const rules: Rule[] = [
+        { when: { has_result: false }, does: EMPTY_NAMES[shape] },
+        { does: [{ say: "动画播完了。" }] },
+      ];
+      const server = await fixture.ownServer(Server.scripted(rules, TOOLS));
+      const user = await askRecorded("native", "play_animation(jump)", server);
+      await bubble(user, server, "jump");
+    },
+  );
 
   for (const mode of MODES) {
-    test(`play_animation(jump)：只 yield 一次，创建气泡，名称和参数正确，不重复 (${mode})`, async () => {
+    test(`play_animation(jump) is emitted once, with one card, its name and arguments (${mode})`, async () => {
       const user = await askRecorded(mode, "play_animation(jump)");
       await bubble(user, fixture.server, "jump");
     });
 
-    test(`"你支持哪些函数调用"：没有调用就没有气泡 (${mode})`, async () => {
+    test(`question about functions shows no card without a call (${mode})`, async () => {
       const user = await askRecorded(mode, "你支持哪些函数调用");
       await text(user, "jump 和 wave").waitFor();
       await user.settled();
