@@ -24,7 +24,8 @@ export class ServerFixture {
   }
 
   get server(): Server {
-    if (this.#server === undefined) throw new Error("it starts before the first test, if the file has one");
+    if (this.#server === undefined)
+      throw new Error("the server starts before the first test, if the file has one");
     return this.#server;
   }
 
@@ -55,8 +56,8 @@ export class ServerFixture {
     const servers = this.#servers.splice(0);
     for (const user of users) await user.close();
     for (const server of servers) await server.stop();
-    for (const { errors: complaints, hosts } of users) {
-      expect(complaints, "scripts and the policy have nothing to complain of").toEqual([]);
+    for (const { errors, hosts } of users) {
+      expect(errors, "no errors of scripts or policy").toEqual([]);
       const others = [...hosts].filter((host) => host !== "" && !host.startsWith("127.0.0.1"));
       expect(others, "other hosts").toEqual([]);
     }

@@ -1,5 +1,5 @@
-// Theme and language before anything is drawn. A file of its own: the page's policy runs no script that stands in the page.
-// What is kept, and under which names, is `src/preferences.ts`'s to say; a test compares the two.
+// Sets theme and language before the first paint. A separate file, because the page's policy forbids inline scripts.
+// Keys and values are those of `src/preferences.ts`; a test compares the two.
 (() => {
   const read = (name) => {
     try {
@@ -14,6 +14,6 @@
   const root = document.documentElement;
   root.dataset.theme = dark ? "dark" : "light";
   const primary = (tag) => tag.toLowerCase().split("-")[0];
-  // As `LANGUAGES` in `src/preferences.ts`.
+  // The `LANGUAGES` of `src/preferences.ts`.
   root.lang = ["zh-CN"].find((one) => primary(one) === primary(language)) ?? "en";
 })();

@@ -79,7 +79,7 @@ test("failed part loads when the browser is online, and when it is opened again"
   render(<Part name="Ben" />);
   expect(await screen.findByText("the part of Ben")).toBeInTheDocument();
   act(() => void window.dispatchEvent(new Event("online")));
-  expect(fetch, "what is there is not asked for again").toHaveBeenCalledTimes(3);
+  expect(fetch, "a loaded part is not requested again").toHaveBeenCalledTimes(3);
 });
 
 test("dialog that fails to load can be closed", async () => {

@@ -87,7 +87,7 @@ test("avatar looks alternately at an approval and at the user until it is answer
   vi.advanceTimersByTime(20);
   expect(done.slice(-2)).toEqual(["rest", "at you"]);
   stop();
-  expect([vi.getTimerCount(), listeners.size], "nothing is left behind").toEqual([0, 0]);
+  expect([vi.getTimerCount(), listeners.size], "no timers or listeners remain").toEqual([0, 0]);
 });
 
 test("direction is limited to the sides, and writing has no mood", () => {

@@ -45,7 +45,7 @@ type Body<D> = D extends { requestBody: { content: infer Content } }
 /** Path, query and body of an operation. */
 export type OperationInput<O extends Operation> = Parameters<DescriptionOf<O>> & Body<DescriptionOf<O>>;
 
-/** Streams must be asked for with `Accept`, so JSON comes first where both are offered. */
+/** Streams must be requested with `Accept`, so JSON comes first where both are offered. */
 type ContentOf<R> = R extends { content: infer Content }
   ? "application/json" extends keyof Content
     ? Content["application/json"]

@@ -106,7 +106,7 @@ async function ended(
     const run = upstream.run(question);
     if (run?.ended !== undefined) return run;
     if (Date.now() > late)
-      throw new Error(`${question}: ${run === undefined ? "was not asked" : "does not end"}`);
+      throw new Error(`${question}: ${run === undefined ? "was not sent" : "does not end"}`);
     if (run !== undefined && Date.now() - typed > TYPED_EVERY_MS) {
       typed = Date.now();
       await type();

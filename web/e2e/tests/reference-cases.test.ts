@@ -231,7 +231,7 @@ test.each(["native", "auto"] as const)(
     await error.getByText("这个上游或模型不支持原生工具调用。").waitFor();
     await error.getByText("请改用文本模式").waitFor();
     await user.settled();
-    expect(await text(user, "没有工具").count(), "nothing was asked a second time").toBe(0);
+    expect(await text(user, "没有工具").count(), "no second request").toBe(0);
     await expect.poll(() => user.isMode(mode)).toBe(true);
     await error.getByRole("button", { name: "改用文本模式" }).click();
     await text(user, "没有工具，我也能说").waitFor();

@@ -40,16 +40,16 @@ export function ToolSwitches({ found, form, search, isFixed }: ToolSwitchesProps
     <div className="grid gap-3">
       {isAt(form.problem?.param, "tool_call.tool_toggles") && <FieldError problem={form.problem} />}
       {found?.sources.map(({ name, faults }) => {
-        const own = tools.filter((tool) => tool.source === name && isFound(tool.name, search));
-        if (search !== "" && own.length === 0) return null;
+        const shown = tools.filter((tool) => tool.source === name && isFound(tool.name, search));
+        if (search !== "" && shown.length === 0) return null;
         return (
           <section key={name} aria-label={name}>
             <div className="flex items-center gap-2 border-b border-line pb-1 text-[12.5px]">
               <h3 className="mr-auto font-semibold">{name}</h3>
-              {own.length > 0 && (
+              {shown.length > 0 && (
                 <Switch
                   label={`${words.switchOf(name)}: ${words.allNow}`}
-                  names={own.map((tool) => tool.name)}
+                  names={shown.map((tool) => tool.name)}
                   unset={words.allNow}
                   toggles={toggles}
                   turn={turn}
@@ -62,7 +62,7 @@ export function ToolSwitches({ found, form, search, isFixed }: ToolSwitchesProps
               </p>
             ))}
             <ul>
-              {own.map((tool) => (
+              {shown.map((tool) => (
                 <Tool key={tool.name} tool={tool} toggles={toggles} turn={turn} />
               ))}
             </ul>

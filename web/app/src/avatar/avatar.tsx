@@ -156,9 +156,9 @@ function Panel({ avatar, stage }: { avatar: Avatar; stage: AvatarStage }) {
 
 /** Container that the avatar is drawn into. */
 function Figure({ avatar }: { avatar: Avatar }) {
-  const position = useRef<HTMLSpanElement>(null);
-  useEffect(() => (position.current === null ? undefined : avatar.show(position.current)), [avatar]);
-  return <span ref={position} aria-hidden className="avatar-place" />;
+  const host = useRef<HTMLSpanElement>(null);
+  useEffect(() => (host.current === null ? undefined : avatar.show(host.current)), [avatar]);
+  return <span ref={host} aria-hidden className="avatar-place" />;
 }
 
 /** Name of an expression in the language of the page, if it is known: custom models have names of their own. */

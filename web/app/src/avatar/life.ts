@@ -68,13 +68,13 @@ export function live(
 
   const look = (): void => {
     frame = 0;
-    const own = face();
+    const element = face();
     const status =
       mood === "watches" ? "running" : mood === "waits" && !isAtPerson ? "awaiting_approval" : undefined;
     const cards = status === undefined ? [] : document.querySelectorAll(`.card[data-status="${status}"]`);
     const card = [...cards].at(-1);
-    if (own === undefined || card === undefined) return stage.look();
-    const { x, y } = directionOf(own.getBoundingClientRect(), card.getBoundingClientRect());
+    if (element === undefined || card === undefined) return stage.look();
+    const { x, y } = directionOf(element.getBoundingClientRect(), card.getBoundingClientRect());
     stage.look(x, y);
   };
   // The card is drawn first; several changes within a frame count once.

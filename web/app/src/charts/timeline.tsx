@@ -19,7 +19,7 @@ interface TimelineProps {
 
 /** Steps and their calls as a tree, each with a bar on a shared time axis. */
 export function Timeline({ story, whole, ofStep, ofCall, nameOfCall, children }: TimelineProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const kinds = kindsIn(story);
   return (
     <div className="timeline-box">
@@ -28,15 +28,15 @@ export function Timeline({ story, whole, ofStep, ofCall, nameOfCall, children }:
           <span className="timeline-label" />
           <Axis whole={Math.max(whole, 1)} />
         </div>
-        <ol aria-label={own.stepsAndCalls}>
+        <ol aria-label={texts.stepsAndCalls}>
           {story.steps.map((step) => (
             <li key={step.step}>
               <div className="timeline-row">
                 <p className="timeline-label">
-                  <b>{own.step(step.step)}</b> <bdi className="text-muted">{step.model}</bdi>
+                  <b>{texts.step(step.step)}</b> <bdi className="text-muted">{step.model}</bdi>
                   {ofStep?.(step)}
                 </p>
-                <Bar stretches={step.stretches} whole={whole} own={own} />
+                <Bar stretches={step.stretches} whole={whole} texts={texts} />
               </div>
               <ol>
                 {step.calls.map((call) => (
@@ -45,7 +45,7 @@ export function Timeline({ story, whole, ofStep, ofCall, nameOfCall, children }:
                       {nameOfCall?.(call) ?? <code>{call.name}</code>}
                       {ofCall?.(call)}
                     </p>
-                    <Bar stretches={call.stretches} whole={whole} own={own} />
+                    <Bar stretches={call.stretches} whole={whole} texts={texts} />
                   </li>
                 ))}
               </ol>
@@ -58,7 +58,7 @@ export function Timeline({ story, whole, ofStep, ofCall, nameOfCall, children }:
         {kinds.map((kind) => (
           <li key={kind}>
             <i className="kind" data-kind={kind} />
-            {own.stretch[kind]}
+            {texts.stretch[kind]}
           </li>
         ))}
       </ul>
@@ -69,10 +69,18 @@ export function Timeline({ story, whole, ofStep, ofCall, nameOfCall, children }:
 /** Minimum share of the axis, so that short bars stay visible. */
 const SHARE_MIN = 0.006;
 
-function Bar({ stretches, whole, own }: { stretches: readonly Stretch[]; whole: number; own: HistoryWords }) {
+function Bar({
+  stretches,
+  whole,
+  texts,
+}: {
+  stretches: readonly Stretch[];
+  whole: number;
+  texts: HistoryWords;
+}) {
   const share = (ms: number): string => `${(ms / Math.max(whole, 1)) * 100}%`;
   const label = stretches
-    .map(({ kind, from, to }) => `${own.stretch[kind]} ${duration(to - from)}`)
+    .map(({ kind, from, to }) => `${texts.stretch[kind]} ${duration(to - from)}`)
     .join(", ");
   return (
     <span className="timeline-bar" title={label}>

@@ -14,14 +14,14 @@ interface WaterfallProps {
 
 /** Time of a turn by kind: a table with a bar in each row. */
 export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const parts = useMemo(() => partsOf(waterfall.segments), [waterfall]);
   const whole = sumOf(parts);
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
     <section className="max-h-105 overflow-auto" tabIndex={0}>
       <table className="waterfall">
-        <caption className="sr-only">{own.turnTime}</caption>
+        <caption className="sr-only">{texts.turnTime}</caption>
         <thead>
           {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: nothing in this row takes the focus */}
           <tr aria-hidden="true">
@@ -30,8 +30,8 @@ export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
             </td>
           </tr>
           <tr className="sr-only">
-            <th scope="col">{own.phase}</th>
-            <th scope="col">{own.time}</th>
+            <th scope="col">{texts.phase}</th>
+            <th scope="col">{texts.time}</th>
           </tr>
         </thead>
         <tbody>
@@ -39,18 +39,18 @@ export function Waterfall({ waterfall, nameOf, current }: WaterfallProps) {
             <tr key={offset} data-current={toolId !== undefined && toolId === current}>
               <th scope="row">
                 <i aria-hidden="true" className="kind" data-kind={kind} />
-                {kindWord(kind, own)}
+                {kindWord(kind, texts)}
                 {toolId !== undefined && <code>{nameOf(toolId)}</code>}
                 <Bar kind={kind} from={offset} ms={ms} whole={whole} />
               </th>
-              <td data-ms={ms}>{own.ms(ms)}</td>
+              <td data-ms={ms}>{texts.ms(ms)}</td>
             </tr>
           ))}
         </tbody>
         <tfoot>
           <tr>
-            <th scope="row">{own.total}</th>
-            <td data-ms={whole}>{own.ms(whole)}</td>
+            <th scope="row">{texts.total}</th>
+            <td data-ms={whole}>{texts.ms(whole)}</td>
           </tr>
         </tfoot>
       </table>
@@ -78,7 +78,7 @@ function Bar({ kind, from, ms, whole }: { kind: string; from: number; ms: number
 }
 
 /** Kinds of later releases are shown by name. */
-function kindWord(kind: string, own: HistoryWords): string {
-  const names: Readonly<Record<string, string>> = own.segment;
+function kindWord(kind: string, texts: HistoryWords): string {
+  const names: Readonly<Record<string, string>> = texts.segment;
   return names[kind] ?? kind;
 }

@@ -21,7 +21,7 @@ export default function ModelsDialog({ close }: { close(): void }) {
   const [rows, setRows] = useState<readonly Row[]>();
   const [agents, setAgents] = useState<readonly AgentInfo[]>([]);
   const [failure, setFailure] = useState<unknown>();
-  const [one, setOne] = useState<Row | "own">();
+  const [one, setOne] = useState<Row | "custom">();
   useEffect(() => {
     if (dialog.current?.open === false) dialog.current.showModal();
   }, []);
@@ -48,7 +48,7 @@ export default function ModelsDialog({ close }: { close(): void }) {
   };
   const isDefault = (name: string): boolean =>
     agents.some((agent) => agent.name === name && agent.is_default);
-  const title = one === "own" ? words.own : (one?.title ?? page.connectHow);
+  const title = one === "custom" ? words.custom : (one?.title ?? page.connectHow);
   return (
     <dialog
       ref={dialog}
@@ -71,7 +71,7 @@ export default function ModelsDialog({ close }: { close(): void }) {
       </header>
       {one ? (
         <Connect
-          one={one === "own" ? undefined : one}
+          one={one === "custom" ? undefined : one}
           agents={agents}
           use={use}
           forgotten={() => setOne(undefined)}
@@ -106,9 +106,9 @@ export default function ModelsDialog({ close }: { close(): void }) {
                 choose={(name) => setOne(rows.find((row) => row.name === name))}
               />
               <footer>
-                <button type="button" onClick={() => setOne("own")}>
-                  <b>{words.own}</b>
-                  <small>{words.ownNote}</small>
+                <button type="button" onClick={() => setOne("custom")}>
+                  <b>{words.custom}</b>
+                  <small>{words.customNote}</small>
                 </button>
               </footer>
             </>

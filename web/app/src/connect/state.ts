@@ -26,7 +26,7 @@ export function stateOf({ connected, key, key_from, answers }: KnownUpstream): S
 /** All upstreams by state; custom ones first within a state. */
 export function rowsOf(known: readonly KnownUpstream[], used: readonly UpstreamInfo[]): Row[] {
   const names = new Set([DEMO, ...known.map(({ name }) => name)]);
-  const own = used
+  const texts = used
     .filter(({ name }) => !names.has(name))
     .map(({ models: _, address, is_stored, ...rest }): Row => {
       const [title, note] = [rest.name, address ?? ""];
@@ -40,7 +40,7 @@ export function rowsOf(known: readonly KnownUpstream[], used: readonly UpstreamI
         isStored: is_stored === true,
       };
     });
-  return [...own, ...known].sort(byState);
+  return [...texts, ...known].sort(byState);
 }
 
 function byState(a: KnownUpstream, b: KnownUpstream): number {

@@ -27,7 +27,7 @@ const AHEAD = 20;
 /** The calls, newest first: virtualized, and loaded page by page while scrolling. */
 export function CallsTable({ state, open, addressOf, more, clear }: TableProps) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const scroller = useRef<HTMLDivElement>(null);
   const { rows } = state;
   const virtual = useVirtualizer({
@@ -57,23 +57,23 @@ export function CallsTable({ state, open, addressOf, more, clear }: TableProps) 
       aria-busy={state.isLoading}
     >
       <table className="history" aria-rowcount={(state.total ?? rows.length) + 1} onKeyDown={moveFocus}>
-        <caption className="sr-only">{own.calls}</caption>
+        <caption className="sr-only">{texts.calls}</caption>
         <thead>
           <tr aria-rowindex={1}>
             <th scope="col" className="w-30 max-[519px]:w-24">
-              {own.when}
+              {texts.when}
             </th>
             <th scope="col" className="min-[720px]:w-[26%]">
-              {own.tool}
+              {texts.tool}
             </th>
             <th scope="col" className="max-[719px]:hidden">
               {words.arguments}
             </th>
             <th scope="col" className="w-36 max-[519px]:w-30">
-              {own.status}
+              {texts.status}
             </th>
             <th scope="col" className="figure w-22 max-[519px]:hidden">
-              {own.time}
+              {texts.time}
             </th>
           </tr>
         </thead>
@@ -97,7 +97,7 @@ export function CallsTable({ state, open, addressOf, more, clear }: TableProps) 
         </tbody>
       </table>
       {state.next !== undefined && (
-        <p className="p-2 text-center text-[12.5px] text-muted">{own.loadingMore}</p>
+        <p className="p-2 text-center text-[12.5px] text-muted">{texts.loadingMore}</p>
       )}
     </div>
   );
@@ -123,7 +123,7 @@ interface RowProps {
 
 function Row({ row, at, isOpen, href }: RowProps) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const state = stateOf(row.status, words, row.error);
   return (
     <tr data-row={row.tool_id} aria-rowindex={at + 2} onClick={() => go(href)}>
@@ -146,7 +146,7 @@ function Row({ row, at, isOpen, href }: RowProps) {
       </td>
       <td>
         <span className="pill" data-look={callTone(state)}>
-          {stateWord(state, words, own)}
+          {stateWord(state, words, texts)}
         </span>
       </td>
       <td className="figure max-[519px]:hidden">
@@ -170,12 +170,12 @@ function moveFocus(event: KeyboardEvent<HTMLTableElement>): void {
 
 function Nothing({ state, clear }: { state: CallsState; clear(): void }) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   if (state.failure !== undefined) return null;
   if (isEverything(state.filter)) {
     return (
       <div className="m-auto max-w-90 p-6 text-center text-muted">
-        <p>{own.nothing}</p>
+        <p>{texts.nothing}</p>
         <Link href="/" className="text-accent underline">
           {words.toChat}
         </Link>
@@ -184,9 +184,9 @@ function Nothing({ state, clear }: { state: CallsState; clear(): void }) {
   }
   return (
     <div className="m-auto p-6 text-center text-muted">
-      <p>{own.noMatch}</p>
+      <p>{texts.noMatch}</p>
       <button type="button" className="text-accent underline" onClick={clear}>
-        {own.clear}
+        {texts.clear}
       </button>
     </div>
   );

@@ -14,7 +14,7 @@ import { useHistoryWords } from "./words.ts";
 
 /** All calls. The address has the filter and the open call. */
 export function CallsView() {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const client = useClient();
   const query = useSyncExternalStore(onPath, search);
   const current = useMemo(() => callsLocationOf(query), [query]);
@@ -50,7 +50,7 @@ export function CallsView() {
     <div ref={view} className="relative flex min-h-0 flex-1" onKeyDown={onKeyDown}>
       <section
         data-list
-        aria-label={own.calls}
+        aria-label={texts.calls}
         // The list stays laid out beneath the details, so that its rows are there when they close.
         className={`flex min-h-0 min-w-0 flex-1 flex-col ${open === undefined ? "" : "max-[999px]:invisible"}`}
       >

@@ -24,20 +24,20 @@ interface CompareProps {
 /** Two turns side by side: differences are marked, and their times share an axis. */
 export function Compare({ turns: [first, second], close }: CompareProps) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const one = useTurn(first);
   const other = useTurn(second);
   const failed = [one, other].find(({ error }) => error !== undefined);
   return (
     <section className="flex min-h-0 min-w-0 flex-1 flex-col">
       <header className="flex min-h-13 flex-none items-center gap-2 border-b border-line px-4 min-[720px]:px-6">
-        <Link href={close} className="icon-button" aria-label={own.back} title={own.back}>
+        <Link href={close} className="icon-button" aria-label={texts.back} title={texts.back}>
           <ArrowLeft aria-hidden size={18} />
         </Link>
-        <h1 className="text-[15px] font-semibold">{own.compareTwo}</h1>
+        <h1 className="text-[15px] font-semibold">{texts.compareTwo}</h1>
       </header>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-      <section className="compare-view" tabIndex={0} aria-label={own.compareTwo}>
+      <section className="compare-view" tabIndex={0} aria-label={texts.compareTwo}>
         {failed && <Failure error={failed.error} again={failed.again} />}
         {one.known && other.known ? (
           <Both turns={[one.known, other.known]} />
@@ -62,13 +62,13 @@ function useTurn(turnId: string) {
 type KnownTurn = NonNullable<ReturnType<typeof useTurn>["known"]>;
 
 function Both({ turns }: { turns: readonly [KnownTurn, KnownTurn] }) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const whole = Math.max(...turns.map(({ story }) => story.whole));
   const [one, other] = turns;
   return (
     <div className="grid grid-cols-[minmax(0,1fr)] gap-5">
       <table className="compared">
-        <caption className="sr-only">{own.compareTwo}</caption>
+        <caption className="sr-only">{texts.compareTwo}</caption>
         <thead>
           <tr>
             <td />
@@ -76,22 +76,22 @@ function Both({ turns }: { turns: readonly [KnownTurn, KnownTurn] }) {
               <th key={turnId} scope="col">
                 <span className="pill">{"AB"[at]}</span>{" "}
                 <Link href={turnAddressOf({ filter: {}, turn: turnId })} dir="auto">
-                  {inputOf(message) || own.noText}
+                  {inputOf(message) || texts.noText}
                 </Link>
               </th>
             ))}
-            <th scope="col">{own.difference}</th>
+            <th scope="col">{texts.difference}</th>
           </tr>
         </thead>
         <tbody>
           {FACTS.map(({ name, textOf, numberOf }) => {
-            const texts = turns.map(({ message }) => textOf(message, own));
+            const values = turns.map(({ message }) => textOf(message, texts));
             // Different start times are no difference.
-            const isSame = texts[0] === texts[1] || name === beginName;
+            const isSame = values[0] === values[1] || name === beginName;
             return (
-              <tr key={name(own)} data-differs={!isSame}>
-                <th scope="row">{name(own)}</th>
-                {texts.map((text, at) => (
+              <tr key={name(texts)} data-differs={!isSame}>
+                <th scope="row">{name(texts)}</th>
+                {values.map((text, at) => (
                   <td key={at}>
                     {name === statusName ? (
                       <span className="pill" data-look={turnTone(turns[at]?.message.status ?? "running")}>
@@ -107,23 +107,23 @@ function Both({ turns }: { turns: readonly [KnownTurn, KnownTurn] }) {
                     ? ""
                     : isSame
                       ? "="
-                      : differenceOf(numberOf?.(one.message), numberOf?.(other.message), own)}
+                      : differenceOf(numberOf?.(one.message), numberOf?.(other.message), texts)}
                 </td>
               </tr>
             );
           })}
         </tbody>
       </table>
-      <h2 className="sr-only">{own.stepsAndCalls}</h2>
+      <h2 className="sr-only">{texts.stepsAndCalls}</h2>
       {turns.map((turn, at) => (
-        <Section key={turn.turnId} title={`${"AB"[at]} · ${own.stepsAndCalls}`}>
+        <Section key={turn.turnId} title={`${"AB"[at]} · ${texts.stepsAndCalls}`}>
           <StoryTimeline message={turn.message} story={turn.story} whole={whole} />
         </Section>
       ))}
-      <h2 className="sr-only">{own.answerText}</h2>
+      <h2 className="sr-only">{texts.answerText}</h2>
       <div className="grid gap-5 min-[900px]:grid-cols-2">
         {turns.map(({ turnId, events }, at) => (
-          <Section key={turnId} title={`${"AB"[at]} · ${own.answerText}`}>
+          <Section key={turnId} title={`${"AB"[at]} · ${texts.answerText}`}>
             <div className="travel-message">
               <Shown events={events} count={events.length} />
             </div>
@@ -135,59 +135,59 @@ function Both({ turns }: { turns: readonly [KnownTurn, KnownTurn] }) {
 }
 
 interface Fact {
-  name(own: HistoryWords): string;
-  textOf(message: Message, own: HistoryWords): string;
+  name(texts: HistoryWords): string;
+  textOf(message: Message, texts: HistoryWords): string;
   /** The comparable number of a fact. */
   numberOf?(message: Message): number | undefined;
 }
 
 const SHORT: Intl.DateTimeFormatOptions = { dateStyle: "medium", timeStyle: "medium" };
 
-const statusName = (own: HistoryWords): string => own.status;
-const beginName = (own: HistoryWords): string => own.when;
+const statusName = (texts: HistoryWords): string => texts.status;
+const beginName = (texts: HistoryWords): string => texts.when;
 const count = (value: number | null | undefined): string => (value == null ? "" : grouped(value));
 const time = (value: number | null | undefined): string => (value == null ? "" : duration(value));
 
 const FACTS: readonly Fact[] = [
-  { name: statusName, textOf: ({ status }, own) => turnStatusWord(status ?? "running", own) },
+  { name: statusName, textOf: ({ status }, texts) => turnStatusWord(status ?? "running", texts) },
   {
     name: beginName,
     textOf: ({ started_at }) => new Date(started_at).toLocaleString(language.get(), SHORT),
   },
-  { name: (own) => own.agent, textOf: ({ agent }) => agent },
-  { name: (own) => own.model, textOf: ({ model }) => model },
-  { name: (own) => own.mode, textOf: ({ mode }) => mode },
+  { name: (texts) => texts.agent, textOf: ({ agent }) => agent },
+  { name: (texts) => texts.model, textOf: ({ model }) => model },
+  { name: (texts) => texts.mode, textOf: ({ mode }) => mode },
   {
-    name: (own) => own.time,
+    name: (texts) => texts.time,
     textOf: ({ stats }) => time(stats?.wall_ms),
     numberOf: ({ stats }) => stats?.wall_ms,
   },
   {
-    name: (own) => own.firstToken,
+    name: (texts) => texts.firstToken,
     textOf: ({ stats }) => time(stats?.first_content_ms),
     numberOf: ({ stats }) => stats?.first_content_ms ?? undefined,
   },
   {
-    name: (own) => own.tokensRead,
+    name: (texts) => texts.tokensRead,
     textOf: ({ usage }) => count(usage.input_tokens),
     numberOf: ({ usage }) => usage.input_tokens ?? undefined,
   },
   {
-    name: (own) => own.tokensWritten,
+    name: (texts) => texts.tokensWritten,
     textOf: ({ usage }) => count(usage.output_tokens),
     numberOf: ({ usage }) => usage.output_tokens ?? undefined,
   },
-  { name: (own) => own.steps, textOf: ({ step }) => count(step), numberOf: ({ step }) => step },
+  { name: (texts) => texts.steps, textOf: ({ step }) => count(step), numberOf: ({ step }) => step },
   {
-    name: (own) => own.calls,
+    name: (texts) => texts.calls,
     textOf: (message) => count(callsOf(message).size),
     numberOf: (message) => callsOf(message).size,
   },
 ];
 
 /** Relative difference of the second number, `+25 %`. */
-function differenceOf(one: number | undefined, other: number | undefined, own: HistoryWords): string {
-  if (one === undefined || other === undefined) return own.differs;
+function differenceOf(one: number | undefined, other: number | undefined, texts: HistoryWords): string {
+  if (one === undefined || other === undefined) return texts.differs;
   if (one === 0) return `+${grouped(other)}`;
   const share = Math.round(((other - one) / one) * 100);
   return `${share > 0 ? "+" : share < 0 ? "−" : "±"}${Math.abs(share)} %`;

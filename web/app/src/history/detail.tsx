@@ -45,7 +45,7 @@ interface DetailProps {
 /** Details of one call. */
 export function Detail({ toolId, status, filter, filterBy, close }: DetailProps) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const client = useClient();
   // biome-ignore lint/correctness/useExhaustiveDependencies: with another status there is more to be known
   const ask = useCallback(
@@ -64,11 +64,16 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
     <section
       data-detail
       tabIndex={-1}
-      aria-label={own.details}
+      aria-label={texts.details}
       className="flex min-h-0 min-w-0 flex-col border-line bg-bg outline-none max-[999px]:absolute max-[999px]:inset-0 min-[1000px]:w-105 min-[1000px]:flex-none min-[1000px]:border-l"
     >
       <header className="flex min-h-13 flex-none items-center gap-2 border-b border-line px-4">
-        <Link href={close} className="icon-button min-[1000px]:hidden" aria-label={own.back} title={own.back}>
+        <Link
+          href={close}
+          className="icon-button min-[1000px]:hidden"
+          aria-label={texts.back}
+          title={texts.back}
+        >
           <ArrowLeft aria-hidden size={18} />
         </Link>
         <h2 className="min-w-0 flex-1 truncate font-mono text-[13.5px] font-semibold">{detail?.tool_name}</h2>
@@ -91,7 +96,7 @@ export function Detail({ toolId, status, filter, filterBy, close }: DetailProps)
         )}
         {detail === undefined && (error === undefined || isMissing) && (
           <p role="status" className="p-4 text-[13px] text-muted">
-            {isMissing ? own.callNotFound : words.loading}
+            {isMissing ? texts.callNotFound : words.loading}
           </p>
         )}
       </div>
@@ -108,7 +113,7 @@ interface KnownProps {
 
 function Known({ detail, filter, filterBy, decide }: KnownProps) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const call = { kind: "tool_call", ...detail.call } as const;
   const { approval } = call;
   const word = statusWord(call, words);
@@ -123,7 +128,7 @@ function Known({ detail, filter, filterBy, decide }: KnownProps) {
     <div className="grid grid-cols-[minmax(0,1fr)] gap-4 p-4">
       <div className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <span className="pill" data-look={callTone(call)}>
-          {detail.duration_ms == null ? word : own.took(word, duration(detail.duration_ms))}
+          {detail.duration_ms == null ? word : texts.took(word, duration(detail.duration_ms))}
         </span>
         <span className="text-[12px] text-muted">
           {new Date(detail.started_at).toLocaleString(language.get())}
@@ -182,11 +187,11 @@ function Again({ call }: { call: Readonly<CallBlock> }) {
 
 /** Text that the model got instead of the result. */
 function SeenByModel({ seen }: { seen: string | null | undefined }) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   return (
-    <Section title={own.seenByModel} side={seen != null && <CopyButton text={() => seen} />}>
+    <Section title={texts.seenByModel} side={seen != null && <CopyButton text={() => seen} />}>
       {seen == null ? (
-        <p className="text-[12.5px] text-muted">{own.notSeenByModel}</p>
+        <p className="text-[12.5px] text-muted">{texts.notSeenByModel}</p>
       ) : (
         // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
         <pre className="pre" tabIndex={0}>

@@ -15,7 +15,7 @@ interface FiltersProps {
 
 /** Filters of the calls: existing states and tools, each with the number of its calls. */
 export function Filters({ state, filter, filterBy }: FiltersProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const tools = new Set(state.tools.map(({ name }) => name));
   const choose = <N extends keyof Filter>(name: N, value: Filter[N]): void =>
     filterBy(withPart(filter, name, value));
@@ -23,23 +23,23 @@ export function Filters({ state, filter, filterBy }: FiltersProps) {
     <search className="flex flex-none flex-wrap items-center gap-2 px-4 py-3 min-[720px]:px-6">
       <Search
         wanted={filter.q ?? ""}
-        label={own.search}
+        label={texts.search}
         onSearch={(text) => filterBy(withPart(filter, "q", text || undefined), "replace")}
       />
       <select
-        aria-label={own.tool}
+        aria-label={texts.tool}
         value={filter.tool ?? ""}
         onChange={(event) => choose("tool", event.currentTarget.value || undefined)}
         className="field h-8 max-w-52 !w-auto max-[519px]:flex-1"
       >
-        <option value="">{own.anyTool}</option>
+        <option value="">{texts.anyTool}</option>
         {filter.tool !== undefined && !tools.has(filter.tool) && <option>{filter.tool}</option>}
         {state.tools.map(({ name, count }) => (
           <option key={name} value={name}>{`${name} (${count})`}</option>
         ))}
       </select>
       <select
-        aria-label={own.when}
+        aria-label={texts.when}
         value={filter.since ?? ""}
         onChange={(event) =>
           choose(
@@ -49,15 +49,15 @@ export function Filters({ state, filter, filterBy }: FiltersProps) {
         }
         className="field h-8 !w-auto max-[519px]:flex-1"
       >
-        <option value="">{own.since.ever}</option>
+        <option value="">{texts.since.ever}</option>
         {SPANS.map((span) => (
           <option key={span} value={span}>
-            {own.since[span]}
+            {texts.since[span]}
           </option>
         ))}
       </select>
       <fieldset className="flex flex-wrap gap-1.5">
-        <legend className="sr-only">{own.status}</legend>
+        <legend className="sr-only">{texts.status}</legend>
         <States state={state} filter={filter} choose={(status) => choose("status", status)} />
         <button
           type="button"
@@ -65,13 +65,13 @@ export function Filters({ state, filter, filterBy }: FiltersProps) {
           aria-pressed={filter.slow !== undefined}
           onClick={() => choose("slow", filter.slow === undefined ? "1" : undefined)}
         >
-          {own.slow}
+          {texts.slow}
         </button>
         {filter.conversation_id !== undefined && (
-          <Only what={own.ofConversation} leave={() => choose("conversation_id", undefined)} />
+          <Only what={texts.ofConversation} leave={() => choose("conversation_id", undefined)} />
         )}
         {filter.turn_id !== undefined && (
-          <Only what={own.ofTurn} leave={() => choose("turn_id", undefined)} />
+          <Only what={texts.ofTurn} leave={() => choose("turn_id", undefined)} />
         )}
       </fieldset>
     </search>
@@ -87,7 +87,7 @@ interface StatesProps {
 /** Filter by state. A click selects one state, or all failures; an address may combine any of them. */
 function States({ state, filter, choose }: StatesProps) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const chosen = statesIn(filter);
   const isFailed = isOfFailed(filter);
   const failed = FAILED.filter((one) => state.statuses.some(({ name }) => name === one));
@@ -99,7 +99,7 @@ function States({ state, filter, choose }: StatesProps) {
         aria-pressed={chosen.size === 0}
         onClick={() => choose(undefined)}
       >
-        {own.all(state.ofAnyStatus ?? 0)}
+        {texts.all(state.ofAnyStatus ?? 0)}
       </button>
       {(isFailed || failed.length > 1) && (
         <button
@@ -109,7 +109,7 @@ function States({ state, filter, choose }: StatesProps) {
           data-look="bad"
           onClick={() => choose(isFailed ? undefined : FAILED.join(","))}
         >
-          {own.failures} {countOf(state.statuses, new Set(FAILED))}
+          {texts.failures} {countOf(state.statuses, new Set(FAILED))}
         </button>
       )}
       {statesThere(state, isFailed ? [] : chosen).map(({ name, count }) => (
@@ -121,7 +121,7 @@ function States({ state, filter, choose }: StatesProps) {
           data-look={callTone(stateOf(name, words))}
           onClick={() => choose(chosen.has(name) && chosen.size === 1 ? undefined : name)}
         >
-          {stateWord(stateOf(name, words), words, own)} {count}
+          {stateWord(stateOf(name, words), words, texts)} {count}
         </button>
       ))}
     </>

@@ -15,7 +15,7 @@ const FORMATS: readonly Format[] = ["jsonl", "csv"];
 /** Number of calls, with export and refresh. */
 export function Header({ state, filter, refresh }: { state: CallsState; filter: Filter; refresh(): void }) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const client = useClient();
   const [isExporting, setExporting] = useState(false);
   const [failure, setFailure] = useState<unknown>();
@@ -35,9 +35,9 @@ export function Header({ state, filter, refresh }: { state: CallsState; filter: 
       <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-2 gap-y-1 min-[720px]:gap-x-3 border-b border-line px-4 py-1.5 min-[720px]:px-6">
         <Tabs here="calls" />
         <p role="status" className="flex-1 text-[12.5px] text-muted tabular-nums">
-          {isExporting ? own.exporting : state.total !== undefined && own.shown(state.total)}
+          {isExporting ? texts.exporting : state.total !== undefined && texts.shown(state.total)}
         </p>
-        <IconButton label={own.refresh} onClick={refresh}>
+        <IconButton label={texts.refresh} onClick={refresh}>
           <RefreshCw aria-hidden size={16} />
         </IconButton>
         {FORMATS.map((format) => (
@@ -45,7 +45,7 @@ export function Header({ state, filter, refresh }: { state: CallsState; filter: 
             key={format}
             type="button"
             className="button"
-            aria-label={own.exportAs(format.toUpperCase())}
+            aria-label={texts.exportAs(format.toUpperCase())}
             disabled={isExporting || state.rows.length === 0}
             onClick={() => void take(format)}
           >

@@ -15,16 +15,16 @@ interface IdsProps {
 
 /** Ids of the call, its turn and its conversation, with links. */
 export function Ids({ detail, filter, filterBy }: IdsProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const { tool_id, turn_id, conversation_id } = detail;
   return (
-    <Section title={own.ids}>
+    <Section title={texts.ids}>
       <dl className="text-[12.5px]">
-        <Id name={own.idCall} id={tool_id} />
-        <Id name={own.idTurn} id={turn_id} only={() => filterBy(withPart(filter, "turn_id", turn_id))} />
+        <Id name={texts.idCall} id={tool_id} />
+        <Id name={texts.idTurn} id={turn_id} only={() => filterBy(withPart(filter, "turn_id", turn_id))} />
         {conversation_id != null && (
           <Id
-            name={own.idConversation}
+            name={texts.idConversation}
             id={conversation_id}
             only={() => filterBy(withPart(filter, "conversation_id", conversation_id))}
           />
@@ -32,7 +32,7 @@ export function Ids({ detail, filter, filterBy }: IdsProps) {
       </dl>
       {conversation_id != null && (
         <Link href={`/c/${conversation_id}`} className="button mt-2">
-          {own.toConversation}
+          {texts.toConversation}
         </Link>
       )}
     </Section>
@@ -40,7 +40,7 @@ export function Ids({ detail, filter, filterBy }: IdsProps) {
 }
 
 function Id({ name, id, only }: { name: string; id: string; only?: () => void }) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   return (
     <div className="flex items-center gap-2">
       <dt className="w-22 flex-none text-muted">{name}</dt>
@@ -49,11 +49,11 @@ function Id({ name, id, only }: { name: string; id: string; only?: () => void })
       </dd>
       <dd className="flex">
         {only && (
-          <IconButton label={own.onlyThis(name)} onClick={only}>
+          <IconButton label={texts.onlyThis(name)} onClick={only}>
             <ListFilter aria-hidden size={15} />
           </IconButton>
         )}
-        <CopyButton text={() => id} label={own.copyId(name)} />
+        <CopyButton text={() => id} label={texts.copyId(name)} />
       </dd>
     </div>
   );

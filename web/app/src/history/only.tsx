@@ -3,13 +3,13 @@ import { useHistoryWords } from "./words.ts";
 
 /** A filter that came with a link, with a button to remove it. */
 export function Only({ what, leave }: { what: string; leave(): void }) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   return (
     <button
       type="button"
       className="chip"
       aria-pressed="true"
-      aria-label={own.removeFilter(what)}
+      aria-label={texts.removeFilter(what)}
       onClick={leave}
     >
       {what}

@@ -17,7 +17,7 @@ const LEAP = 0.1;
 
 /** Slider over the bars of a turn: dragged, or moved from event to event by keyboard. */
 export function Scrubber({ events, whole, count, move }: ScrubberProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const track = useRef<HTMLDivElement>(null);
   const begin = events[0]?.timestamp ?? 0;
   // In a running turn, the end is now.
@@ -50,11 +50,11 @@ export function Scrubber({ events, whole, count, move }: ScrubberProps) {
       role="slider"
       tabIndex={0}
       className="scrubber"
-      aria-label={own.whichMoment}
+      aria-label={texts.whichMoment}
       aria-valuemin={0}
       aria-valuemax={whole}
       aria-valuenow={at}
-      aria-valuetext={own.atMoment(duration(at), duration(whole))}
+      aria-valuetext={texts.atMoment(duration(at), duration(whole))}
       onKeyDown={onKeyDown}
       onPointerDown={(event) => {
         if (event.button !== 0) return;

@@ -6,16 +6,16 @@ import { useHistoryWords } from "./words.ts";
 /** Tabs for turns and calls. */
 export function Tabs({ here }: { here: "turns" | "calls" }) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   return (
     <>
       <h1 className="text-[15px] font-semibold">{words.history}</h1>
       <nav aria-label={words.history} className="segments">
         <Link href="/history" aria-current={here === "turns" ? "page" : undefined}>
-          {own.turns}
+          {texts.turns}
         </Link>
         <Link href={CALLS} aria-current={here === "calls" ? "page" : undefined}>
-          {own.calls}
+          {texts.calls}
         </Link>
       </nav>
     </>

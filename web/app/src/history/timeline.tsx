@@ -7,20 +7,20 @@ import { type HistoryWords, useHistoryWords } from "./words.ts";
 
 /** Events of a call with their times. */
 export function Timeline({ moments }: { moments: readonly TimelineEntry[] }) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const begin = moments[0]?.at ?? 0;
   return (
-    <Section title={own.timeline}>
+    <Section title={texts.timeline}>
       <table className="facts">
         <tbody>
           {moments.map((moment) => (
             <tr key={moment.seq}>
               <th scope="row">
-                {momentWord(moment.event, own)}
-                {moment.count > 1 && <span className="text-muted"> · {own.times(moment.count)}</span>}
+                {momentWord(moment.event, texts)}
+                {moment.count > 1 && <span className="text-muted"> · {texts.times(moment.count)}</span>}
                 <MomentDetail moment={moment} />
               </th>
-              <td>+{own.ms(moment.at - begin)}</td>
+              <td>+{texts.ms(moment.at - begin)}</td>
             </tr>
           ))}
         </tbody>
@@ -32,14 +32,14 @@ export function Timeline({ moments }: { moments: readonly TimelineEntry[] }) {
 /** Outcome, decision or error of an event. */
 function MomentDetail({ moment: { event, detail } }: { moment: TimelineEntry }) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const { status, error, decision, reason } = detail;
   const text =
     event === "tool_result" && typeof status === "string"
       ? statusWord(stateOf(status, words, codeOf(error)), words)
       : event === "approval_resolved"
         ? [
-            decision === "deny" ? words.callStatus.denied : own.approved,
+            decision === "deny" ? words.callStatus.denied : texts.approved,
             typeof reason === "string" && words.serverText(reason),
           ]
             .filter(Boolean)
@@ -54,7 +54,7 @@ function codeOf(error: unknown): string | undefined {
 }
 
 /** Events of later releases are shown by name. */
-function momentWord(event: string, own: HistoryWords): string {
-  const names: Readonly<Record<string, string>> = own.moment;
+function momentWord(event: string, texts: HistoryWords): string {
+  const names: Readonly<Record<string, string>> = texts.moment;
   return names[event] ?? event;
 }

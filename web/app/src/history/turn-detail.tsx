@@ -37,7 +37,7 @@ interface TurnDetailProps {
 /** Details of one turn, with its message at any moment. */
 export function TurnDetail({ turnId, filter, filterBy, close }: TurnDetailProps) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const { events, isOver, error, again } = useTurnEvents(turnId);
   const message = useMessage(events);
   const container = useRef<HTMLElement>(null);
@@ -52,15 +52,20 @@ export function TurnDetail({ turnId, filter, filterBy, close }: TurnDetailProps)
       ref={container}
       data-detail
       tabIndex={-1}
-      aria-label={own.turnDetails}
+      aria-label={texts.turnDetails}
       className="flex min-h-0 min-w-0 flex-col border-line bg-bg outline-none max-[999px]:absolute max-[999px]:inset-0 min-[1000px]:w-[46%] min-[1000px]:flex-none min-[1000px]:border-l"
     >
       <header className="flex min-h-13 flex-none items-center gap-2 border-b border-line px-4">
-        <Link href={close} className="icon-button min-[1000px]:hidden" aria-label={own.back} title={own.back}>
+        <Link
+          href={close}
+          className="icon-button min-[1000px]:hidden"
+          aria-label={texts.back}
+          title={texts.back}
+        >
           <ArrowLeft aria-hidden size={18} />
         </Link>
         <h2 dir="auto" className="min-w-0 flex-1 truncate text-[14.5px] font-semibold">
-          {message && (inputOf(message) || own.noText)}
+          {message && (inputOf(message) || texts.noText)}
         </h2>
         <Link
           href={close}
@@ -86,7 +91,7 @@ export function TurnDetail({ turnId, filter, filterBy, close }: TurnDetailProps)
         )}
         {events === undefined && (error === undefined || isMissing) && (
           <p role="status" className="p-4 text-[13px] text-muted">
-            {isMissing ? own.turnNotFound : words.loading}
+            {isMissing ? texts.turnNotFound : words.loading}
           </p>
         )}
       </div>
@@ -109,25 +114,25 @@ export function inputOf({ input }: Pick<Message, "input">): string {
 }
 
 function Facts({ message }: { message: Message }) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const isAsking = message.blocks.some(
     (block) => block.kind === "tool_call" && block.status === "awaiting_approval",
   );
   const status = message.status ?? (isAsking ? "asks" : "running");
   const { usage, stats } = message;
   const facts: (readonly [string, ReactNode])[] = [
-    [own.agent, message.agent],
-    [own.model, message.model],
-    [own.time, stats?.wall_ms != null && duration(stats.wall_ms)],
-    [own.firstToken, stats?.first_content_ms != null && duration(stats.first_content_ms)],
-    [own.tokens, tokensText(usage.input_tokens, usage.output_tokens)],
-    [own.calls, String(callsOf(message).size)],
+    [texts.agent, message.agent],
+    [texts.model, message.model],
+    [texts.time, stats?.wall_ms != null && duration(stats.wall_ms)],
+    [texts.firstToken, stats?.first_content_ms != null && duration(stats.first_content_ms)],
+    [texts.tokens, tokensText(usage.input_tokens, usage.output_tokens)],
+    [texts.calls, String(callsOf(message).size)],
   ];
   return (
     <div className="grid gap-2">
       <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <span className="pill" data-look={turnTone(status)}>
-          {turnStatusWord(status, own)}
+          {turnStatusWord(status, texts)}
         </span>
         <time className="text-[12px] text-muted" dateTime={new Date(message.started_at).toISOString()}>
           {new Date(message.started_at).toLocaleString(language.get(), FULL)}
@@ -175,7 +180,7 @@ function useNow(isRunning: boolean): number | undefined {
 
 /** Slider over the time of the turn, with the message at that moment. */
 function Moments({ turnId, events, message, isOver }: MomentsProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const client = useClient();
   const [chosen, choose] = useState<number>();
   const [failure, setFailure] = useState<unknown>();
@@ -202,7 +207,7 @@ function Moments({ turnId, events, message, isOver }: MomentsProps) {
   };
   return (
     <>
-      <Section title={own.stepsAndCalls}>
+      <Section title={texts.stepsAndCalls}>
         <StoryTimeline
           message={message}
           story={story}
@@ -221,18 +226,18 @@ function Moments({ turnId, events, message, isOver }: MomentsProps) {
       </Section>
       <div ref={then}>
         <Section
-          title={own.messageThen}
+          title={texts.messageThen}
           side={
             conversation_id != null && (
               <button type="button" className="button" onClick={() => void fork()}>
                 <GitFork aria-hidden size={14} />
-                {own.forkHere}
+                {texts.forkHere}
               </button>
             )
           }
         >
           <p className="mb-2 text-[12px] text-muted tabular-nums">
-            {own.atMoment(duration((event?.timestamp ?? begin) - begin), duration(story.whole))}
+            {texts.atMoment(duration((event?.timestamp ?? begin) - begin), duration(story.whole))}
             {event && (
               <>
                 {" · "}
@@ -271,13 +276,13 @@ interface StoryTimelineProps {
 /** Steps of a turn and their calls, with their outcomes. */
 export function StoryTimeline({ message, story, whole = story.whole, answer, children }: StoryTimelineProps) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const calls = useMemo(() => callsOf(message), [message]);
   const ofStep = ({ inputTokens, outputTokens, finish, from, to }: StoryStep): ReactNode => {
     const tokens = tokensText(inputTokens, outputTokens);
     const facts = [
-      tokens && own.tokensOf(tokens),
-      finish === undefined ? own.writing : duration(to - from),
+      tokens && texts.tokensOf(tokens),
+      finish === undefined ? texts.writing : duration(to - from),
       finish !== undefined && finish !== "stop" && finish !== "tool_calls" && finish,
     ];
     return <small>{facts.filter(Boolean).join(" · ")}</small>;
@@ -294,7 +299,7 @@ export function StoryTimeline({ message, story, whole = story.whole, answer, chi
         {stretches.length > 0 && duration(lengthOf(stretches))}
         {asks && answer && (
           <button type="button" className="text-accent underline" onClick={answer}>
-            {own.answer}
+            {texts.answer}
           </button>
         )}
       </small>
@@ -326,33 +331,33 @@ interface TurnIdsProps {
 
 /** Ids of the turn and its conversation, with links. */
 function TurnIds({ turnId, message: { conversation_id }, filter, filterBy }: TurnIdsProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   return (
-    <Section title={own.ids}>
+    <Section title={texts.ids}>
       <dl className="text-[12.5px]">
         <div className="flex items-center gap-2">
-          <dt className="w-22 flex-none text-muted">{own.idTurn}</dt>
+          <dt className="w-22 flex-none text-muted">{texts.idTurn}</dt>
           <dd className="min-w-0 flex-1 truncate font-mono text-[12px]" title={turnId}>
             {turnId}
           </dd>
           <dd className="flex">
-            <CopyButton text={() => turnId} label={own.copyId(own.idTurn)} />
+            <CopyButton text={() => turnId} label={texts.copyId(texts.idTurn)} />
           </dd>
         </div>
         {conversation_id != null && (
           <div className="flex items-center gap-2">
-            <dt className="w-22 flex-none text-muted">{own.idConversation}</dt>
+            <dt className="w-22 flex-none text-muted">{texts.idConversation}</dt>
             <dd className="min-w-0 flex-1 truncate font-mono text-[12px]" title={conversation_id}>
               {conversation_id}
             </dd>
             <dd className="flex">
               <IconButton
-                label={own.onlyThis(own.idConversation)}
+                label={texts.onlyThis(texts.idConversation)}
                 onClick={() => filterBy(withTurnPart(filter, "conversation_id", conversation_id))}
               >
                 <ListFilter aria-hidden size={15} />
               </IconButton>
-              <CopyButton text={() => conversation_id} label={own.copyId(own.idConversation)} />
+              <CopyButton text={() => conversation_id} label={texts.copyId(texts.idConversation)} />
             </dd>
           </div>
         )}
@@ -360,11 +365,11 @@ function TurnIds({ turnId, message: { conversation_id }, filter, filterBy }: Tur
       <p className="mt-2 flex flex-wrap gap-2">
         {conversation_id != null && (
           <Link href={`/c/${conversation_id}#turn=${turnId}`} className="button">
-            {own.toConversation}
+            {texts.toConversation}
           </Link>
         )}
         <Link href={addressOf({ filter: { turn_id: turnId } })} className="button">
-          {own.callsOfTurn}
+          {texts.callsOfTurn}
         </Link>
       </p>
     </Section>

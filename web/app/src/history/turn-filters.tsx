@@ -14,7 +14,7 @@ interface TurnFiltersProps {
 
 /** Filters of the turns: existing values, each with the number of its turns. */
 export function TurnFilters({ state, filter, filterBy }: TurnFiltersProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const choose = <N extends keyof TurnFilter>(name: N, value: TurnFilter[N]): void =>
     filterBy(withTurnPart(filter, name, value));
   // With a text search, the server knows which values exist, but not how many turns match the text.
@@ -23,27 +23,27 @@ export function TurnFilters({ state, filter, filterBy }: TurnFiltersProps) {
     <search className="flex flex-none flex-wrap items-center gap-2 px-4 py-3 min-[720px]:px-6">
       <Search
         wanted={filter.q ?? ""}
-        label={own.searchTurns}
+        label={texts.searchTurns}
         onSearch={(text) => filterBy(withTurnPart(filter, "q", text || undefined), "replace")}
       />
       <Choice
-        label={own.model}
-        any={own.anyModel}
+        label={texts.model}
+        any={texts.anyModel}
         chosen={filter.model}
         counts={state.models}
         isCounted={isCounted}
         choose={(model) => choose("model", model)}
       />
       <Choice
-        label={own.agent}
-        any={own.anyAgent}
+        label={texts.agent}
+        any={texts.anyAgent}
         chosen={filter.agent}
         counts={state.agents}
         isCounted={isCounted}
         choose={(agent) => choose("agent", agent)}
       />
       <select
-        aria-label={own.when}
+        aria-label={texts.when}
         value={filter.since ?? ""}
         onChange={(event) =>
           choose(
@@ -53,15 +53,15 @@ export function TurnFilters({ state, filter, filterBy }: TurnFiltersProps) {
         }
         className="field h-8 !w-auto max-[519px]:flex-1"
       >
-        <option value="">{own.since.ever}</option>
+        <option value="">{texts.since.ever}</option>
         {SPANS.map((span) => (
           <option key={span} value={span}>
-            {own.since[span]}
+            {texts.since[span]}
           </option>
         ))}
       </select>
       <fieldset className="flex flex-wrap gap-1.5">
-        <legend className="sr-only">{own.status}</legend>
+        <legend className="sr-only">{texts.status}</legend>
         <Statuses
           state={state}
           filter={filter}
@@ -69,7 +69,7 @@ export function TurnFilters({ state, filter, filterBy }: TurnFiltersProps) {
           choose={(status) => choose("status", status)}
         />
         {filter.conversation_id !== undefined && (
-          <Only what={own.ofConversation} leave={() => choose("conversation_id", undefined)} />
+          <Only what={texts.ofConversation} leave={() => choose("conversation_id", undefined)} />
         )}
       </fieldset>
     </search>
@@ -113,7 +113,7 @@ interface StatusesProps {
 }
 
 function Statuses({ state, filter, isCounted, choose }: StatusesProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const chosen = statesIn({ status: filter.status ?? "" });
   const missing = [...chosen].filter((one) => !state.statuses.some(({ name }) => name === one));
   const all = [...state.statuses, ...missing.map((name) => ({ name, count: 0 }))];
@@ -125,7 +125,7 @@ function Statuses({ state, filter, isCounted, choose }: StatusesProps) {
         aria-pressed={chosen.size === 0}
         onClick={() => choose(undefined)}
       >
-        {own.all(isCounted ? (state.ofAnyStatus ?? 0) : undefined)}
+        {texts.all(isCounted ? (state.ofAnyStatus ?? 0) : undefined)}
       </button>
       {all.map(({ name, count }) => (
         <button
@@ -136,7 +136,7 @@ function Statuses({ state, filter, isCounted, choose }: StatusesProps) {
           data-look={turnTone(name)}
           onClick={() => choose(chosen.has(name) && chosen.size === 1 ? undefined : name)}
         >
-          {turnStatusWord(name, own)} {isCounted && count}
+          {turnStatusWord(name, texts)} {isCounted && count}
         </button>
       ))}
     </>

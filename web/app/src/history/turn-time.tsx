@@ -19,7 +19,7 @@ interface TurnTimeProps {
 
 /** Time of the call's turn by kind. */
 export function TurnTime({ turnId, toolId, status }: TurnTimeProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const client = useClient();
   // biome-ignore lint/correctness/useExhaustiveDependencies: with another status there is more to be known
   const ask = useCallback((signal: AbortSignal) => timesOf(client, turnId, signal), [client, turnId, status]);
@@ -27,13 +27,13 @@ export function TurnTime({ turnId, toolId, status }: TurnTimeProps) {
   if (value === undefined) return null;
   const { waterfall, names } = value;
   return (
-    <Section title={own.turnTime}>
+    <Section title={texts.turnTime}>
       <Waterfall waterfall={waterfall} nameOf={(id) => names.get(id)} current={toolId} />
       {waterfall.saved_by_eager_ms > 0 && (
-        <p className="mt-1 text-[12.5px] text-muted">{own.saved(own.ms(waterfall.saved_by_eager_ms))}</p>
+        <p className="mt-1 text-[12.5px] text-muted">{texts.saved(texts.ms(waterfall.saved_by_eager_ms))}</p>
       )}
       <Link href={turnAddressOf({ filter: {}, turn: turnId })} className="button mt-2">
-        {own.travel}
+        {texts.travel}
       </Link>
     </Section>
   );

@@ -29,7 +29,7 @@ const AHEAD = 20;
 
 /** The turns by day, newest first: virtualized, and loaded page by page while scrolling. */
 export function TurnsTable({ state, open, picked, pick, addressOf, more, clear }: TurnsTableProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const scroller = useRef<HTMLDivElement>(null);
   const items = useMemo(() => itemsOf(state.rows), [state.rows]);
   const virtual = useVirtualizer({
@@ -62,24 +62,24 @@ export function TurnsTable({ state, open, picked, pick, addressOf, more, clear }
       aria-busy={state.isLoading}
     >
       <table className="history turns" onKeyDown={moveFocus}>
-        <caption className="sr-only">{own.turns}</caption>
+        <caption className="sr-only">{texts.turns}</caption>
         <thead>
           <tr>
             <th scope="col" className="pick">
-              <span className="sr-only">{own.compare}</span>
+              <span className="sr-only">{texts.compare}</span>
             </th>
-            <th scope="col">{own.turn}</th>
+            <th scope="col">{texts.turn}</th>
             <th scope="col" className="w-34 max-[519px]:w-28">
-              {own.status}
+              {texts.status}
             </th>
             <th scope="col" className="figure roomy w-20">
-              {own.time}
+              {texts.time}
             </th>
             <th scope="col" className="figure roomy w-34">
-              {own.tokens}
+              {texts.tokens}
             </th>
             <th scope="col" className="figure roomy w-24">
-              {own.calls}
+              {texts.calls}
             </th>
           </tr>
         </thead>
@@ -106,7 +106,7 @@ export function TurnsTable({ state, open, picked, pick, addressOf, more, clear }
         </tbody>
       </table>
       {state.next !== undefined && (
-        <p className="p-2 text-center text-[12.5px] text-muted">{own.loadingMore}</p>
+        <p className="p-2 text-center text-[12.5px] text-muted">{texts.loadingMore}</p>
       )}
     </div>
   );
@@ -123,10 +123,10 @@ function Spacer({ px }: { px: number }) {
 }
 
 function Day({ day }: { day: number }) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const today = new Date().setHours(0, 0, 0, 0);
   const yesterday = new Date(today).setDate(new Date(today).getDate() - 1);
-  const name = day === today ? own.today : day === yesterday ? own.yesterday : undefined;
+  const name = day === today ? texts.today : day === yesterday ? texts.yesterday : undefined;
   const date = new Date(day).toLocaleDateString(language.get(), { dateStyle: "full" });
   return (
     <tr className="day">
@@ -150,14 +150,14 @@ interface RowProps {
 }
 
 function Row({ turn, isAsking, isOpen, isPicked, pick, href }: RowProps) {
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const at = new Date(turn.started_at);
   const clock = at.toLocaleTimeString(language.get(), {
     hour: "2-digit",
     minute: "2-digit",
     hourCycle: "h23",
   });
-  const input = turn.input || own.noText;
+  const input = turn.input || texts.noText;
   const status = isAsking && turn.status === "running" ? "asks" : turn.status;
   return (
     <tr
@@ -171,7 +171,7 @@ function Row({ turn, isAsking, isOpen, isPicked, pick, href }: RowProps) {
         <input
           type="checkbox"
           checked={isPicked}
-          aria-label={own.compareThis(input, clock)}
+          aria-label={texts.compareThis(input, clock)}
           onChange={pick}
         />
       </td>
@@ -196,7 +196,7 @@ function Row({ turn, isAsking, isOpen, isPicked, pick, href }: RowProps) {
       </td>
       <td>
         <span className="pill" data-look={turnTone(status)}>
-          {turnStatusWord(status, own)}
+          {turnStatusWord(status, texts)}
         </span>
       </td>
       <td className="figure roomy">{turn.duration_ms == null ? "–" : duration(turn.duration_ms)}</td>
@@ -204,7 +204,7 @@ function Row({ turn, isAsking, isOpen, isPicked, pick, href }: RowProps) {
       <td
         className="figure roomy"
         data-failed={turn.failed_calls > 0}
-        title={own.failedCalls(turn.failed_calls)}
+        title={texts.failedCalls(turn.failed_calls)}
       >
         {turn.calls}
       </td>
@@ -226,12 +226,12 @@ function moveFocus(event: KeyboardEvent<HTMLTableElement>): void {
 
 function Nothing({ state, clear }: { state: TurnsState; clear(): void }) {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   if (state.failure !== undefined) return null;
   if (isEverything(state.filter)) {
     return (
       <div className="m-auto max-w-90 p-6 text-center text-muted">
-        <p>{own.noTurns}</p>
+        <p>{texts.noTurns}</p>
         <Link href="/" className="text-accent underline">
           {words.toChat}
         </Link>
@@ -240,9 +240,9 @@ function Nothing({ state, clear }: { state: TurnsState; clear(): void }) {
   }
   return (
     <div className="m-auto p-6 text-center text-muted">
-      <p>{own.noMatchingTurns}</p>
+      <p>{texts.noMatchingTurns}</p>
       <button type="button" className="text-accent underline" onClick={clear}>
-        {own.clear}
+        {texts.clear}
       </button>
     </div>
   );

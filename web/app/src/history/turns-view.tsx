@@ -22,7 +22,7 @@ const Compare = later(async () => ({ default: (await import("./compare.tsx")).Co
 /** All turns. The address has the filter, the open turn and the compared turns. */
 export function TurnsView() {
   const words = useWords();
-  const own = useHistoryWords();
+  const texts = useHistoryWords();
   const client = useClient();
   const query = useSyncExternalStore(onPath, search);
   const current = useMemo(() => turnsLocationOf(query), [query]);
@@ -64,15 +64,15 @@ export function TurnsView() {
     <div ref={view} className="relative flex min-h-0 flex-1" onKeyDown={onKeyDown}>
       <section
         data-list
-        aria-label={own.turns}
+        aria-label={texts.turns}
         className={`turns-list flex min-h-0 min-w-0 flex-1 flex-col ${open === undefined ? "" : "max-[999px]:invisible"}`}
       >
         <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1.5 min-[720px]:px-6">
           <Tabs here="turns" />
           <p role="status" className="flex-1 text-[12.5px] text-muted tabular-nums">
-            {state.total !== undefined && own.shownTurns(state.total)}
+            {state.total !== undefined && texts.shownTurns(state.total)}
           </p>
-          <IconButton label={own.refresh} onClick={() => void turns.refresh()}>
+          <IconButton label={texts.refresh} onClick={() => void turns.refresh()}>
             <RefreshCw aria-hidden size={16} />
           </IconButton>
         </header>
@@ -89,13 +89,13 @@ export function TurnsView() {
           <p className="picked-bar" role="status">
             <GitCompareArrows aria-hidden size={15} />
             {second === undefined ? (
-              own.pickAnother
+              texts.pickAnother
             ) : (
               <Link
                 href={turnAddressOf({ filter: current.filter, compare: [first, second] })}
                 className="button primary"
               >
-                {own.compareTwo}
+                {texts.compareTwo}
               </Link>
             )}
             <button type="button" className="button quiet" onClick={() => setPicked([])}>

@@ -279,7 +279,7 @@ const zh: HistoryWords = {
 export const useHistoryWords = lazyWords("history", en, zh);
 
 /** Statuses of later releases are shown by name. */
-export function turnStatusWord(status: string, own: HistoryWords): string {
-  const names: Readonly<Record<string, string>> = own.turnStatus;
+export function turnStatusWord(status: string, texts: HistoryWords): string {
+  const names: Readonly<Record<string, string>> = texts.turnStatus;
   return names[status] ?? status;
 }

@@ -34,7 +34,7 @@ import { useMetricsWords } from "./words.ts";
 /** Speed and reliability of the server. Each figure links to its calls. */
 export default function MetricsView() {
   const words = useWords();
-  const own = useMetricsWords();
+  const texts = useMetricsWords();
   const client = useClient();
   const chosen = rangeOf(useSyncExternalStore(onPath, search));
   const isChosen = chosen !== undefined;
@@ -52,15 +52,15 @@ export default function MetricsView() {
     <>
       <header className="flex min-h-13 flex-none flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-4 py-1.5 min-[720px]:px-6">
         <h1 className="text-[15px] font-semibold">{words.metrics}</h1>
-        <nav aria-label={own.range} className="segments ml-auto">
+        <nav aria-label={texts.range} className="segments ml-auto">
           {RANGES.map((one) => (
             <Link
               key={one.span}
               href={addressOfRange(one)}
               aria-current={one === range ? "true" : undefined}
-              title={own.spans[one.span][1]}
+              title={texts.spans[one.span][1]}
             >
-              {own.spans[one.span][0]}
+              {texts.spans[one.span][0]}
             </Link>
           ))}
         </nav>
@@ -118,7 +118,7 @@ interface KnownProps {
 }
 
 function Known({ metrics, thresholds, range }: KnownProps) {
-  const own = useMetricsWords();
+  const texts = useMetricsWords();
   const { turns, calls, buckets } = metrics;
   const first = turns.first_token_ms;
   const took = calls.duration_ms;
@@ -136,16 +136,16 @@ function Known({ metrics, thresholds, range }: KnownProps) {
     buckets.map(of);
   return (
     <>
-      {(metrics.turns_cut || metrics.calls_cut) && <p role="note">{own.cut(metrics.samples_max)}</p>}
+      {(metrics.turns_cut || metrics.calls_cut) && <p role="note">{texts.cut(metrics.samples_max)}</p>}
       <ul className="tiles">
         <Tile
-          name={own.firstToken}
+          name={texts.firstToken}
           href={all}
           metrics={metrics}
           format={duration}
           figures={[
-            [own.p50, first.p50],
-            [own.p95, first.p95],
+            [texts.p50, first.p50],
+            [texts.p95, first.p95],
           ]}
           series={[
             series(({ turns }) => turns.first_token_ms.p50),
@@ -153,21 +153,21 @@ function Known({ metrics, thresholds, range }: KnownProps) {
           ]}
         />
         <Tile
-          name={own.speed}
+          name={texts.speed}
           href={all}
           metrics={metrics}
           format={rounded}
-          figures={[[own.p50, turns.tokens_per_second.p50]]}
+          figures={[[texts.p50, turns.tokens_per_second.p50]]}
           series={[series(({ turns }) => turns.tokens_per_second.p50)]}
         />
         <Tile
-          name={own.took}
+          name={texts.took}
           href={callsOf(range, { slow: "1" })}
           metrics={metrics}
           format={duration}
           figures={[
-            [own.p50, took.p50],
-            [own.p95, took.p95],
+            [texts.p50, took.p50],
+            [texts.p95, took.p95],
           ]}
           series={[
             series(({ calls }) => calls.duration_ms.p50),
@@ -177,32 +177,32 @@ function Known({ metrics, thresholds, range }: KnownProps) {
           thresholds={[slow50, slow95]}
         />
         <Tile
-          name={own.errorRate}
+          name={texts.errorRate}
           href={failedOf(range)}
           metrics={metrics}
           format={percent}
-          figures={[[own.failedOf(calls.failed, calls.finished), calls.error_rate]]}
+          figures={[[texts.failedOf(calls.failed, calls.finished), calls.error_rate]]}
           series={[series(({ calls }) => calls.error_rate)]}
         />
         <Tile
-          name={own.calls}
+          name={texts.calls}
           href={all}
           metrics={metrics}
           format={String}
           figures={[
-            [own.calls, calls.total],
-            [own.turns, turns.total],
+            [texts.calls, calls.total],
+            [texts.turns, turns.total],
           ]}
           series={[series(({ calls }) => calls.total), series(({ turns }) => turns.total)]}
         />
         <Tile
-          name={own.tokens}
+          name={texts.tokens}
           href={turnsOf(range)}
           metrics={metrics}
           format={short}
           figures={[
-            [own.tokensIn, turns.input_tokens],
-            [own.tokensOut, turns.output_tokens],
+            [texts.tokensIn, turns.input_tokens],
+            [texts.tokensOut, turns.output_tokens],
           ]}
           series={[series(({ turns }) => turns.input_tokens), series(({ turns }) => turns.output_tokens)]}
         />
@@ -210,50 +210,50 @@ function Known({ metrics, thresholds, range }: KnownProps) {
       <ul className="tiles small">
         {detection && (
           <Tile
-            name={own.detectionRate}
+            name={texts.detectionRate}
             format={percent}
-            figures={[[own.ofCalls(detection.samples), detection.value]]}
+            figures={[[texts.ofCalls(detection.samples), detection.value]]}
             thresholds={[detection]}
           />
         )}
         {rollbacks && (
           <Tile
-            name={own.rollbacks}
+            name={texts.rollbacks}
             format={rounded}
-            figures={[[own.perMinute, rollbacks.value]]}
+            figures={[[texts.perMinute, rollbacks.value]]}
             thresholds={[rollbacks]}
           />
         )}
         {liked && liked.value != null && (
           <Tile
-            name={own.positiveRate}
+            name={texts.positiveRate}
             format={percent}
-            figures={[[own.ofRatings(liked.samples), liked.value]]}
+            figures={[[texts.ofRatings(liked.samples), liked.value]]}
             thresholds={[liked]}
           />
         )}
         <Tile
-          name={own.waiting}
+          name={texts.waiting}
           href={addressOf({ filter: { status: "awaiting_approval" } })}
           format={String}
-          figures={[[own.now, metrics.approvals_waiting]]}
+          figures={[[texts.now, metrics.approvals_waiting]]}
         />
         <Tile
-          name={own.lateFrames}
+          name={texts.lateFrames}
           format={String}
-          figures={[[own.framesIn(duration(watchedMs)), late]]}
+          figures={[[texts.framesIn(duration(watchedMs)), late]]}
           thresholds={[limitOf("streaming_ui_jank_frames")]}
         />
       </ul>
       <Named
-        title={own.byModel}
-        head={own.model}
+        title={texts.byModel}
+        head={texts.model}
         rows={metrics.models}
         leads={(model) => turnsOf(range, { model })}
       />
       <Named
-        title={own.byAgent}
-        head={own.agent}
+        title={texts.byAgent}
+        head={texts.agent}
         rows={metrics.agents}
         leads={(agent) => turnsOf(range, { agent })}
       />
@@ -281,7 +281,7 @@ interface TileProps {
 }
 
 function Tile({ name, href, format, figures, metrics, series, limits, thresholds = [] }: TileProps) {
-  const own = useMetricsWords();
+  const texts = useMetricsWords();
   const id = useId();
   return (
     <li className="tile" aria-labelledby={id} data-alarm={thresholds.some((row) => row?.holds === false)}>
@@ -297,12 +297,12 @@ function Tile({ name, href, format, figures, metrics, series, limits, thresholds
       {thresholds.map((row) => row && <Threshold key={row.name} row={row} />)}
       {metrics && series && (
         <Lines
-          label={own.chartOf(name)}
+          label={texts.chartOf(name)}
           series={series}
           limits={limits}
           format={format}
           from={moment(metrics.from, metrics)}
-          until={own.now}
+          until={texts.now}
         />
       )}
     </li>
@@ -311,10 +311,10 @@ function Tile({ name, href, format, figures, metrics, series, limits, thresholds
 
 /** A threshold, and whether the whole server currently crosses it. */
 function Threshold({ row }: { row: ThresholdInfo }) {
-  const own = useMetricsWords();
+  const texts = useMetricsWords();
   const amount =
     row.unit === "ratio" ? percent(row.limit) : row.unit === "s" ? duration(row.limit * 1_000) : row.limit;
-  const limit = own.limit(
+  const limit = texts.limit(
     row.name.match(/p\d+$/)?.[0],
     row.side === "at_least",
     String(amount),
@@ -323,7 +323,7 @@ function Threshold({ row }: { row: ThresholdInfo }) {
   return (
     <p className="threshold" data-holds={row.holds ?? undefined}>
       {row.holds === false && <TriangleAlert aria-hidden size={13} />}
-      {row.holds === false ? own.alarm(limit) : limit}
+      {row.holds === false ? texts.alarm(limit) : limit}
     </p>
   );
 }
@@ -337,9 +337,17 @@ interface NamedProps {
 
 /** Turns by model or by agent. */
 function Named({ title, head, rows, leads }: NamedProps) {
-  const own = useMetricsWords();
+  const texts = useMetricsWords();
   if (rows.length === 0) return null;
-  const heads = [head, own.turns, own.failed, own.tokensIn, own.tokensOut, own.firstToken, own.speed];
+  const heads = [
+    head,
+    texts.turns,
+    texts.failed,
+    texts.tokensIn,
+    texts.tokensOut,
+    texts.firstToken,
+    texts.speed,
+  ];
   return (
     <Table title={title} heads={heads}>
       {rows.map((row) => (
@@ -366,11 +374,11 @@ function Named({ title, head, rows, leads }: NamedProps) {
 /** Errors of calls by code. */
 function Errors({ metrics: { errors }, range }: { metrics: MetricsInfo; range: Range }) {
   const words = useWords();
-  const own = useMetricsWords();
+  const texts = useMetricsWords();
   if (errors.length === 0) return null;
   const statuses: Readonly<Record<string, string>> = words.callStatus;
   return (
-    <Table title={own.byError} heads={[own.error, own.calls]}>
+    <Table title={texts.byError} heads={[texts.error, texts.calls]}>
       {errors.map(({ name, count }) => (
         <tr key={name}>
           <th scope="row" title={name}>
@@ -387,11 +395,11 @@ function Errors({ metrics: { errors }, range }: { metrics: MetricsInfo; range: R
 
 /** Conversations with the highest token counts. */
 function Conversations({ metrics: { conversations }, range }: { metrics: MetricsInfo; range: Range }) {
-  const own = useMetricsWords();
+  const texts = useMetricsWords();
   if (conversations.length === 0) return null;
-  const heads = [own.conversation, own.turns, own.tokensIn, own.tokensOut, own.calls, own.failed];
+  const heads = [texts.conversation, texts.turns, texts.tokensIn, texts.tokensOut, texts.calls, texts.failed];
   return (
-    <Table title={own.byConversation} heads={heads}>
+    <Table title={texts.byConversation} heads={heads}>
       {conversations.map((row) => (
         <tr key={row.conversation_id}>
           <th scope="row" title={row.title}>
@@ -400,7 +408,7 @@ function Conversations({ metrics: { conversations }, range }: { metrics: Metrics
               href={turnsOf(range, { conversation_id: row.conversation_id })}
               dir="auto"
             >
-              {row.title || own.noTitle}
+              {row.title || texts.noTitle}
             </Link>
           </th>
           <Figures
@@ -419,10 +427,10 @@ function Conversations({ metrics: { conversations }, range }: { metrics: Metrics
 }
 
 function Tools({ metrics: { tools, tools_left_out }, range }: { metrics: MetricsInfo; range: Range }) {
-  const own = useMetricsWords();
-  if (tools.length === 0) return <p>{own.noCalls}</p>;
+  const texts = useMetricsWords();
+  if (tools.length === 0) return <p>{texts.noCalls}</p>;
   return (
-    <Table title={own.byTool} heads={[own.tool, own.calls, own.errorRate, own.p50, own.p95]}>
+    <Table title={texts.byTool} heads={[texts.tool, texts.calls, texts.errorRate, texts.p50, texts.p95]}>
       {tools.map((tool) => (
         <tr key={tool.tool_name}>
           <th scope="row" title={tool.tool_name}>
@@ -433,7 +441,7 @@ function Tools({ metrics: { tools, tools_left_out }, range }: { metrics: Metrics
       ))}
       {tools_left_out > 0 && (
         <tr>
-          <td colSpan={5}>{own.moreTools(tools_left_out)}</td>
+          <td colSpan={5}>{texts.moreTools(tools_left_out)}</td>
         </tr>
       )}
     </Table>
@@ -442,24 +450,24 @@ function Tools({ metrics: { tools, tools_left_out }, range }: { metrics: Metrics
 
 /** Data of the charts as a table, without empty parts. */
 function Parts({ metrics }: { metrics: MetricsInfo }) {
-  const own = useMetricsWords();
+  const texts = useMetricsWords();
   const parts = metrics.buckets.filter(({ turns, calls }) => turns.total + calls.total > 0);
   if (parts.length === 0) return null;
   return (
     <details>
-      <summary>{own.asTable}</summary>
+      <summary>{texts.asTable}</summary>
       <Table
-        title={own.asTable}
+        title={texts.asTable}
         heads={[
-          own.from,
-          own.turns,
-          own.firstToken,
-          own.p95,
-          own.speed,
-          own.calls,
-          own.errorRate,
-          own.took,
-          own.p95,
+          texts.from,
+          texts.turns,
+          texts.firstToken,
+          texts.p95,
+          texts.speed,
+          texts.calls,
+          texts.errorRate,
+          texts.took,
+          texts.p95,
         ]}
       >
         {parts.map(({ from, turns, calls }) => (

@@ -15,7 +15,7 @@ export function Account({
   me: RequestState<MeInfo> & { again(): void };
 }) {
   const words = useWords();
-  const own = useSettingsWords();
+  const texts = useSettingsWords();
   const session = useSession();
   const [failure, setFailure] = useState<unknown>();
   const leave = async (): Promise<void> => {
@@ -27,7 +27,7 @@ export function Account({
     }
   };
   return (
-    <Panel title={own.account}>
+    <Panel title={texts.account}>
       {error !== undefined && <Failure error={error} again={again} />}
       {failure !== undefined && <Failure error={failure} />}
       {me === undefined ? (
@@ -39,25 +39,25 @@ export function Account({
       ) : (
         <>
           <dl className="settings-facts">
-            <dt>{own.signedInAs}</dt>
+            <dt>{texts.signedInAs}</dt>
             <dd>
               <strong>{me.user}</strong>
             </dd>
-            <dt>{own.signedInBy}</dt>
-            <dd>{own.means[me.signed_in_by] ?? me.signed_in_by}</dd>
-            <dt>{own.scopes}</dt>
-            <dd>{me.scopes.map((scope) => own.scope[scope] ?? scope).join(" · ")}</dd>
-            <dt>{own.today}</dt>
-            <dd>{own.used(grouped(me.usage.turns_today), grouped(me.usage.tokens_today))}</dd>
-            <dt>{own.month}</dt>
-            <dd>{own.used(grouped(me.usage.turns_this_month), grouped(me.usage.tokens_this_month))}</dd>
+            <dt>{texts.signedInBy}</dt>
+            <dd>{texts.means[me.signed_in_by] ?? me.signed_in_by}</dd>
+            <dt>{texts.scopes}</dt>
+            <dd>{me.scopes.map((scope) => texts.scope[scope] ?? scope).join(" · ")}</dd>
+            <dt>{texts.today}</dt>
+            <dd>{texts.used(grouped(me.usage.turns_today), grouped(me.usage.tokens_today))}</dd>
+            <dt>{texts.month}</dt>
+            <dd>{texts.used(grouped(me.usage.turns_this_month), grouped(me.usage.tokens_this_month))}</dd>
           </dl>
           {me.signed_in_by !== "off" && me.signed_in_by !== "proxy" && (
             <div className="flex flex-wrap items-center gap-x-3 gap-y-1 border-t border-line p-3.5">
               <button type="button" className="button" onClick={() => void leave()}>
-                {own.signOut}
+                {texts.signOut}
               </button>
-              <p className="flex-1 basis-60 text-[12.5px] text-muted">{own.signOutHint}</p>
+              <p className="flex-1 basis-60 text-[12.5px] text-muted">{texts.signOutHint}</p>
             </div>
           )}
         </>

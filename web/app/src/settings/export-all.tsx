@@ -9,7 +9,7 @@ import { useSettingsWords } from "./words.ts";
 
 /** Export of all conversations. */
 export function ExportAll() {
-  const own = useSettingsWords();
+  const texts = useSettingsWords();
   const client = useClient();
   const [done, setDone] = useState<number>();
   const [status, setStatus] = useState("");
@@ -27,7 +27,9 @@ export function ExportAll() {
       const { file, count, isCut } = await exportAll(client, setDone, signal);
       download(file, `throughline-${new Date().toISOString().slice(0, 10)}.zip`);
       setStatus(
-        [own.exported(count), isCut && own.exportCut(EXPORTED_CONVERSATIONS_MAX)].filter(Boolean).join(" "),
+        [texts.exported(count), isCut && texts.exportCut(EXPORTED_CONVERSATIONS_MAX)]
+          .filter(Boolean)
+          .join(" "),
       );
     } catch (error) {
       if (!signal.aborted) setFailure(error);
@@ -36,23 +38,23 @@ export function ExportAll() {
     }
   };
   return (
-    <Panel title={own.data}>
+    <Panel title={texts.data}>
       <div className="panel-body">
-        <p className="text-[13px] text-muted">{own.exportHow}</p>
+        <p className="text-[13px] text-muted">{texts.exportHow}</p>
         {failure !== undefined && <Failure error={failure} />}
         <div className="flex flex-wrap items-center gap-3">
           {done === undefined ? (
             <button type="button" className="button" onClick={() => void take()}>
               <Download aria-hidden size={14} />
-              {own.exportAll}
+              {texts.exportAll}
             </button>
           ) : (
             <button type="button" className="button" onClick={() => asking.current?.abort()}>
-              {own.stop}
+              {texts.stop}
             </button>
           )}
           <p role="status" className="text-[13px] text-muted tabular-nums">
-            {done === undefined ? status : own.exporting(done)}
+            {done === undefined ? status : texts.exporting(done)}
           </p>
         </div>
       </div>

@@ -25,7 +25,7 @@ interface KeyFormProps {
 /** Form that creates a key, which is shown once, or edits the limits of a key. */
 export function KeyForm({ user, isAdmin, changed, saved, close }: KeyFormProps) {
   const words = usePeopleWords();
-  const own = useSettingsWords();
+  const texts = useSettingsWords();
   const common = useWords();
   const client = useClient();
   const id = useId();
@@ -126,7 +126,7 @@ export function KeyForm({ user, isAdmin, changed, saved, close }: KeyFormProps) 
                     setScopes(checked ? [...scopes, scope] : scopes.filter((one) => one !== scope))
                   }
                 />
-                {own.scope[scope]}
+                {texts.scope[scope]}
               </label>
             ))}
           </fieldset>

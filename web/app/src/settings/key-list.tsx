@@ -14,7 +14,7 @@ import { useSettingsWords } from "./words.ts";
 /** The keys of a user, managed by an admin. `isAdmin`: keys may have the scope `admin`. */
 export default function KeyList({ user, isAdmin }: { user: string; isAdmin: boolean }) {
   const words = useWords();
-  const own = useSettingsWords();
+  const texts = useSettingsWords();
   const people = usePeopleWords();
   const client = useClient();
   const page = useCallback(
@@ -56,7 +56,7 @@ export default function KeyList({ user, isAdmin }: { user: string; isAdmin: bool
           {words.loading}
         </p>
       )}
-      {rows?.items.length === 0 && <p className="p-3.5 text-[13px] text-muted">{own.noKeys}</p>}
+      {rows?.items.length === 0 && <p className="p-3.5 text-[13px] text-muted">{texts.noKeys}</p>}
       <ul className="py-1.5">
         {rows?.items.map((key) => (
           <Row
@@ -73,9 +73,9 @@ export default function KeyList({ user, isAdmin }: { user: string; isAdmin: bool
                   {people.change}
                 </button>
                 <Confirmed
-                  label={own.revoke}
-                  name={own.revokeKey(key.name)}
-                  sure={own.confirmRevoke}
+                  label={texts.revoke}
+                  name={texts.revokeKey(key.name)}
+                  sure={texts.confirmRevoke}
                   act={() => void revoke(key.id)}
                 />
               </span>
@@ -86,12 +86,12 @@ export default function KeyList({ user, isAdmin }: { user: string; isAdmin: bool
               <b className="text-[13.5px] font-semibold [overflow-wrap:anywhere]">{key.name}</b>
               {isOwnKey(key.id) && (
                 <span className="pill" data-look="good">
-                  {own.thisBrowser}
+                  {texts.thisBrowser}
                 </span>
               )}
               <code className="text-muted">{key.id}</code>
             </p>
-            <p className="text-[12.5px] text-muted">{factsOf(key, own)}</p>
+            <p className="text-[12.5px] text-muted">{factsOf(key, texts)}</p>
             <p className="text-[12.5px] text-muted [overflow-wrap:anywhere]">
               {[limitsText(key.limits, people), key.models && people.onlyModels(key.models.join(", "))]
                 .filter(Boolean)
@@ -119,15 +119,15 @@ export default function KeyList({ user, isAdmin }: { user: string; isAdmin: bool
   );
 }
 
-function factsOf(key: KeyInfo, own: ReturnType<typeof useSettingsWords>): string {
+function factsOf(key: KeyInfo, texts: ReturnType<typeof useSettingsWords>): string {
   const isOver = key.expires_at != null && key.expires_at <= Date.now();
   return [
-    key.scopes.map((scope) => own.scope[scope] ?? scope).join(", "),
-    key.last_used_at == null ? own.neverUsed : own.lastUsed(moment(key.last_used_at)),
+    key.scopes.map((scope) => texts.scope[scope] ?? scope).join(", "),
+    key.last_used_at == null ? texts.neverUsed : texts.lastUsed(moment(key.last_used_at)),
     key.expires_at == null
-      ? own.created(moment(key.created_at))
+      ? texts.created(moment(key.created_at))
       : isOver
-        ? own.expired
-        : own.expires(moment(key.expires_at)),
+        ? texts.expired
+        : texts.expires(moment(key.expires_at)),
   ].join(" · ");
 }

@@ -6,7 +6,7 @@ import { useSettingsWords } from "./words.ts";
 
 /** Setting for notifications in this browser. */
 export function NoticesPanel() {
-  const own = useSettingsWords();
+  const texts = useSettingsWords();
   const wanted = useSyncExternalStore(noticesWanted.subscribe, noticesWanted.get);
   const [allowed, setAllowed] = useState(permission);
   const isOn = wanted === "on" && allowed === "granted";
@@ -16,9 +16,9 @@ export function NoticesPanel() {
     noticesWanted.set(isWanted && answer === "granted" ? "on" : "off");
   };
   return (
-    <Panel title={own.notices}>
+    <Panel title={texts.notices}>
       <div className="panel-body">
-        <p className="text-[13px] text-muted">{own.noticesHow}</p>
+        <p className="text-[13px] text-muted">{texts.noticesHow}</p>
         <label className="flex items-center gap-2 text-[13px]">
           <input
             type="checkbox"
@@ -26,11 +26,11 @@ export function NoticesPanel() {
             disabled={allowed === "unsupported" || allowed === "denied"}
             onChange={(event) => void change(event.currentTarget.checked)}
           />
-          {own.noticesOn}
+          {texts.noticesOn}
         </label>
         {(allowed === "denied" || allowed === "unsupported") && (
           <p role="status" className="text-[13px]">
-            {allowed === "denied" ? own.noticesBlocked : own.noticesUnsupported}
+            {allowed === "denied" ? texts.noticesBlocked : texts.noticesUnsupported}
           </p>
         )}
       </div>

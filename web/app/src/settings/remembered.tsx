@@ -14,7 +14,7 @@ const PAGE_ROWS = 200;
 /** Remembered decisions, each of which can be revoked. */
 export function Remembered() {
   const words = useWords();
-  const own = useSettingsWords();
+  const texts = useSettingsWords();
   const client = useClient();
   const page = useCallback(
     (cursor: string | undefined, signal: AbortSignal) =>
@@ -37,10 +37,10 @@ export function Remembered() {
     }
   };
   const shown = rows?.items.filter((row) => isMatch(rowOf(row), search)) ?? [];
-  const none = rows?.items.length === 0 ? own.noRemembered : own.noMatch;
+  const none = rows?.items.length === 0 ? texts.noRemembered : texts.noMatch;
   return (
-    <Panel title={own.remembered}>
-      <p className="px-3.5 pt-3 text-[13px] text-muted">{own.rememberedHow}</p>
+    <Panel title={texts.remembered}>
+      <p className="px-3.5 pt-3 text-[13px] text-muted">{texts.rememberedHow}</p>
       {error !== undefined && <Failure error={error} again={again} />}
       {failure !== undefined && <Failure error={failure} />}
       {rows !== undefined && rows.items.length > 0 && (
@@ -49,8 +49,8 @@ export function Remembered() {
             type="search"
             className="field h-8"
             value={search}
-            placeholder={own.searchRemembered}
-            aria-label={own.searchRemembered}
+            placeholder={texts.searchRemembered}
+            aria-label={texts.searchRemembered}
             onChange={(event) => setSearch(event.currentTarget.value)}
           />
         </div>
@@ -75,27 +75,31 @@ export function Remembered() {
 }
 
 function Answer({ answer, forget }: { answer: RememberedApproval; forget(): void }) {
-  const own = useSettingsWords();
+  const texts = useSettingsWords();
   const row = rowOf(answer);
-  const which = { any: own.anyArguments, these: own.theseArguments, some: own.someArguments }[row.arguments];
+  const which = { any: texts.anyArguments, these: texts.theseArguments, some: texts.someArguments }[
+    row.arguments
+  ];
   return (
     <Row
       side={
-        <button type="button" className="button" aria-label={`${own.forget}: ${row.tool}`} onClick={forget}>
-          {own.forget}
+        <button type="button" className="button" aria-label={`${texts.forget}: ${row.tool}`} onClick={forget}>
+          {texts.forget}
         </button>
       }
     >
       <p className="flex flex-wrap items-center gap-2">
         <span className="pill" data-look={row.isAllowed ? "good" : "bad"}>
-          {row.isAllowed ? own.allowed : own.denied}
+          {row.isAllowed ? texts.allowed : texts.denied}
         </span>
         <code className="font-semibold [overflow-wrap:anywhere]">{row.tool}</code>
       </p>
       <p className="mt-0.5 text-[12.5px] text-muted">
-        {[row.isAlways ? own.scopeAlways : own.scopeConversation, which, own.given(moment(answer.at))].join(
-          " · ",
-        )}
+        {[
+          row.isAlways ? texts.scopeAlways : texts.scopeConversation,
+          which,
+          texts.given(moment(answer.at)),
+        ].join(" · ")}
       </p>
       {row.question !== undefined && (
         <p className="mt-0.5 text-[12.5px] [overflow-wrap:anywhere]">{row.question}</p>
@@ -105,7 +109,7 @@ function Answer({ answer, forget }: { answer: RememberedApproval; forget(): void
       )}
       {answer.conversation_id != null && (
         <Link href={`/c/${answer.conversation_id}`} className="text-[12.5px] text-accent underline">
-          {own.toConversation}
+          {texts.toConversation}
         </Link>
       )}
     </Row>

@@ -88,7 +88,7 @@ export function Confirmed({
   }
   return (
     <span className="flex gap-1.5">
-      {/* biome-ignore lint/a11y/noAutofocus: it takes the place of the button that was just pressed */}
+      {/* biome-ignore lint/a11y/noAutofocus: it replaces the pressed button */}
       <button type="button" className="button danger" autoFocus onClick={act}>
         {sure}
       </button>

@@ -7,7 +7,7 @@ import { useRows } from "./rows.tsx";
 
 /** Links to shared conversations. */
 export default function Shares() {
-  const own = useSharedWords();
+  const texts = useSharedWords();
   const client = useClient();
   const page = useCallback(
     (cursor: string | undefined, signal: AbortSignal) =>
@@ -15,10 +15,10 @@ export default function Shares() {
     [client],
   );
   return (
-    <Panel title={own.title}>
-      <p className="px-3.5 pt-3 text-[13px] text-muted">{own.titleHow}</p>
+    <Panel title={texts.title}>
+      <p className="px-3.5 pt-3 text-[13px] text-muted">{texts.titleHow}</p>
       <div className="py-1.5">
-        <ShareLinks links={useRows(page)} none={own.none} />
+        <ShareLinks links={useRows(page)} none={texts.none} />
       </div>
     </Panel>
   );

@@ -18,7 +18,7 @@ const Shares = later(() => import("./shares.tsx"));
 /** Settings: account, remembered decisions, appearance. */
 export default function SettingsView() {
   const words = useWords();
-  const own = useSettingsWords();
+  const texts = useSettingsWords();
   const client = useClient();
   const me = useRequest(
     useCallback((signal: AbortSignal) => client.call("GET /v1/me", { signal }), [client]),
@@ -29,14 +29,14 @@ export default function SettingsView() {
         <h1 className="text-[15px] font-semibold">{words.settings}</h1>
       </header>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
-      <section className="min-h-0 flex-1 overflow-auto" tabIndex={0} aria-label={own.parts}>
+      <section className="min-h-0 flex-1 overflow-auto" tabIndex={0} aria-label={texts.parts}>
         <div className="mx-auto grid max-w-180 grid-cols-[minmax(0,1fr)] gap-4 p-3 pb-8 min-[720px]:p-6">
           <Account me={me} />
           <Keys me={me.value} />
           {me.value?.scopes.includes("admin") && <People me={me.value} />}
           <Remembered />
           <Shares />
-          <Panel title={own.appearance}>
+          <Panel title={texts.appearance}>
             <div className="panel-body !gap-1">
               <Choices />
             </div>
@@ -52,7 +52,7 @@ export default function SettingsView() {
 
 function About() {
   const words = useWords();
-  const own = useSettingsWords();
+  const texts = useSettingsWords();
   const ask = useCallback(async (signal: AbortSignal) => {
     // The release is part of the API description.
     const response = await fetch("/v1/openapi.json", { signal });
@@ -61,16 +61,16 @@ function About() {
   }, []);
   const { value } = useRequest(ask);
   return (
-    <Panel title={own.about}>
+    <Panel title={texts.about}>
       <dl className="settings-facts">
         <dt>{words.appName}</dt>
-        <dd>{value?.version === undefined ? "…" : `${own.version} ${value.version}`}</dd>
-        <dt>{own.license}</dt>
+        <dd>{value?.version === undefined ? "…" : `${texts.version} ${value.version}`}</dd>
+        <dt>{texts.license}</dt>
         <dd>{value?.license?.name ?? "MIT OR Apache-2.0"}</dd>
         <dt>API</dt>
         <dd>
           <a href="/docs" className="text-accent underline">
-            {own.documentation}
+            {texts.documentation}
           </a>
         </dd>
       </dl>

@@ -75,21 +75,21 @@ async function turnsOf(client: Throughline, id: string): Promise<{ turns: Turn[]
 }
 
 function Exported({ title, turns, isCut }: { title: string; turns: readonly Turn[]; isCut: boolean }) {
-  const own = useSharedWords();
+  const texts = useSharedWords();
   return (
     <main className="mx-auto max-w-190 px-4 py-6.5">
       <header className="mb-7 border-b border-line pb-4">
         <h1 className="text-[20px] font-semibold" dir="auto">
-          {title || own.untitled}
+          {title || texts.untitled}
         </h1>
-        <p className="mt-1 text-[12.5px] text-muted">{own.exportedOn(moment(Date.now()))}</p>
-        {isCut && <p className="mt-1 text-[12.5px] text-muted">{own.cut(turns.length)}</p>}
+        <p className="mt-1 text-[12.5px] text-muted">{texts.exportedOn(moment(Date.now()))}</p>
+        {isCut && <p className="mt-1 text-[12.5px] text-muted">{texts.cut(turns.length)}</p>}
       </header>
       <ReadOnlyThread>
         <ol>
           {turns.map(({ message, waterfall }) => (
             <ReadOnlyTurn key={message.turn_id} message={message}>
-              {waterfall && <Timeline own={own} waterfall={waterfall} message={message} />}
+              {waterfall && <Timeline texts={texts} waterfall={waterfall} message={message} />}
             </ReadOnlyTurn>
           ))}
         </ol>
@@ -100,11 +100,11 @@ function Exported({ title, turns, isCut }: { title: string; turns: readonly Turn
 
 /** Time of the turn by kind. */
 function Timeline({
-  own,
+  texts,
   waterfall,
   message,
 }: {
-  own: SharedWords;
+  texts: SharedWords;
   waterfall: WaterfallInfo;
   message: BranchMessage["message"];
 }) {
@@ -114,7 +114,7 @@ function Timeline({
   };
   return (
     <details className="mt-2 pl-7.5 text-[12.5px]">
-      <summary className="text-muted">{own.timeline(duration(sumOf(partsOf(waterfall.segments))))}</summary>
+      <summary className="text-muted">{texts.timeline(duration(sumOf(partsOf(waterfall.segments))))}</summary>
       <Waterfall waterfall={waterfall} nameOf={nameOf} />
     </details>
   );

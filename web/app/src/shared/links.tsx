@@ -18,7 +18,7 @@ interface ShareLinksProps {
 /** Shared links, each with a button to revoke it. */
 export function ShareLinks({ links, none, isOfOne = false }: ShareLinksProps) {
   const words = useWords();
-  const own = useSharedWords();
+  const texts = useSharedWords();
   const client = useClient();
   const [failure, setFailure] = useState<unknown>();
   const { rows, error, without, more } = links;
@@ -46,22 +46,22 @@ export function ShareLinks({ links, none, isOfOne = false }: ShareLinksProps) {
       )}
       <ul data-shares>
         {rows?.items.map((share) => {
-          const [title, made] = [share.title || own.untitled, moment(share.created_at)];
+          const [title, made] = [share.title || texts.untitled, moment(share.created_at)];
           const isExpired = share.expires_at != null && share.expires_at <= Date.now();
           const term =
             share.expires_at == null
-              ? own.unlimited
+              ? texts.unlimited
               : isExpired
-                ? own.expired
-                : own.expires(moment(share.expires_at));
+                ? texts.expired
+                : texts.expires(moment(share.expires_at));
           return (
             <Row
               key={share.id}
               side={
                 <Confirmed
-                  label={own.revoke}
-                  name={own.revokeLink(title, made)}
-                  sure={own.confirmRevoke}
+                  label={texts.revoke}
+                  name={texts.revokeLink(title, made)}
+                  sure={texts.confirmRevoke}
                   act={() => void revoke(share.id)}
                 />
               }
@@ -75,7 +75,7 @@ export function ShareLinks({ links, none, isOfOne = false }: ShareLinksProps) {
                   {title}
                 </Link>
               )}
-              <p className="text-[12.5px] text-muted">{`${own.made(made)} · ${term}`}</p>
+              <p className="text-[12.5px] text-muted">{`${texts.made(made)} · ${term}`}</p>
             </Row>
           );
         })}

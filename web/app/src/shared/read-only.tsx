@@ -73,14 +73,14 @@ function ReadOnlyBlock({ block }: { block: Readonly<Block> }) {
 
 function Content({ block }: { block: Readonly<Block> }) {
   const words = useWords();
-  const own = useSharedWords();
+  const texts = useSharedWords();
   switch (block.kind) {
     case "text":
       return <TextBlock text={block.text} isOpen={false} code={block.code} />;
     case "thinking":
       return block.text === "" ? null : (
         <details className="text-[13.5px] text-muted">
-          <summary>{own.thought}</summary>
+          <summary>{texts.thought}</summary>
           <div className="mt-1 border-l-2 border-line pl-3 whitespace-pre-wrap">{block.text}</div>
         </details>
       );
@@ -89,7 +89,7 @@ function Content({ block }: { block: Readonly<Block> }) {
     case "image":
       return <MediaView media={block} />;
     case "audio":
-      return <p className="text-muted">{block.transcript || own.transcript}</p>;
+      return <p className="text-muted">{block.transcript || texts.transcript}</p>;
     case "notice":
       return (
         <p className="rounded-control border border-line bg-sunken px-3 py-2 text-[13px] whitespace-pre-wrap text-muted">

@@ -11,13 +11,13 @@ const PART = 50;
 
 /** A shared conversation: read only, and without a key. */
 export default function SharedView() {
-  const own = useSharedWords();
+  const texts = useSharedWords();
   const [link] = useState(() => linkIn(location.pathname, location.hash));
   return (
     <main className="h-dvh overflow-auto bg-bg px-4 min-[720px]:px-6">
       <div className="mx-auto max-w-190 py-6.5">
         {link === undefined ? (
-          <Unavailable own={own} why={own.unavailableHint} title={own.unavailable} />
+          <Unavailable texts={texts} why={texts.unavailableHint} title={texts.unavailable} />
         ) : (
           <Shown link={link} />
         )}
@@ -36,7 +36,7 @@ interface Loaded {
 
 function Shown({ link }: { link: SharedLink }) {
   const words = useWords();
-  const own = useSharedWords();
+  const texts = useSharedWords();
   const client = useMemo(() => new SharedClient(link), [link]);
   const [loaded, setLoaded] = useState<Loaded>();
   const [failure, setFailure] = useState<unknown>();
@@ -45,7 +45,7 @@ function Shown({ link }: { link: SharedLink }) {
     client
       .call("POST /v1/shared", { body: { ...link, limit: PART }, signal: leave.signal })
       .then(({ title, shared_at, expires_at, messages, before }) => {
-        document.title = title || own.shared;
+        document.title = title || texts.shared;
         setLoaded({
           title,
           sharedAt: shared_at,
@@ -56,7 +56,7 @@ function Shown({ link }: { link: SharedLink }) {
       })
       .catch((error: unknown) => leave.signal.aborted || setFailure(error));
     return () => leave.abort();
-  }, [client, link, own]);
+  }, [client, link, texts]);
   const older = async (): Promise<void> => {
     if (loaded?.before === undefined) return;
     const body = { ...link, limit: PART, before: loaded.before };
@@ -70,17 +70,17 @@ function Shown({ link }: { link: SharedLink }) {
         {words.loading}
       </p>
     ) : (
-      <Failed own={own} failure={failure} />
+      <Failed texts={texts} failure={failure} />
     );
   }
   const { title, sharedAt, expiresAt, messages, before } = loaded;
-  const facts = [own.shared, own.readOnly, own.sharedOn(moment(sharedAt))];
-  if (expiresAt !== undefined) facts.push(own.expires(moment(expiresAt)));
+  const facts = [texts.shared, texts.readOnly, texts.sharedOn(moment(sharedAt))];
+  if (expiresAt !== undefined) facts.push(texts.expires(moment(expiresAt)));
   return (
     <ClientProvider value={client}>
       <header className="mb-7 border-b border-line pb-4">
         <h1 className="text-[20px] font-semibold" dir="auto">
-          {title || own.untitled}
+          {title || texts.untitled}
         </h1>
         <p className="mt-1 text-[12.5px] text-muted">{facts.join(" · ")}</p>
       </header>
@@ -93,7 +93,7 @@ function Shown({ link }: { link: SharedLink }) {
           {words.olderTurns}
         </button>
       )}
-      {failure !== undefined && <Failed own={own} failure={failure} />}
+      {failure !== undefined && <Failed texts={texts} failure={failure} />}
       <ReadOnlyThread>
         <ol aria-label={words.chat}>
           {messages.map(({ turn_id, message }) => (
@@ -105,13 +105,14 @@ function Shown({ link }: { link: SharedLink }) {
   );
 }
 
-function Failed({ own, failure }: { own: SharedWords; failure: unknown }) {
+function Failed({ texts, failure }: { texts: SharedWords; failure: unknown }) {
   const status = failure instanceof ApiError ? failure.status : undefined;
-  if (status === 410) return <Unavailable own={own} title={own.unavailable} why={own.unavailableHint} />;
-  return <Unavailable own={own} title={own.shared} why={status === 429 ? own.busy : own.failed} />;
+  if (status === 410)
+    return <Unavailable texts={texts} title={texts.unavailable} why={texts.unavailableHint} />;
+  return <Unavailable texts={texts} title={texts.shared} why={status === 429 ? texts.busy : texts.failed} />;
 }
 
-function Unavailable({ title, why }: { own: SharedWords; title: string; why: string }) {
+function Unavailable({ title, why }: { texts: SharedWords; title: string; why: string }) {
   return (
     <div role="alert" className="py-10 text-center">
       <h1 className="text-[17px] font-semibold">{title}</h1>

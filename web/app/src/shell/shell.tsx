@@ -27,7 +27,7 @@ export function Shell() {
   const route = ROUTES.find((route) => route.shows(here));
   return (
     <div className="flex h-dvh flex-col-reverse min-[720px]:flex-row">
-      {/* biome-ignore lint/a11y/useValidAnchor: it leads there, but what is behind `#` belongs to the view */}
+      {/* biome-ignore lint/a11y/useValidAnchor: it is a link, but the hash belongs to the view */}
       <a
         href="#main"
         className="skip-link"

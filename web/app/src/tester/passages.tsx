@@ -14,7 +14,7 @@ interface PassagesProps {
   change(text: string): void;
 }
 
-/** The text with its calls marked: editable, with the marks behind the letters, or as it arrives. */
+/** The text with its calls marked: editable, with the marks under the letters, or as it arrives. */
 export function Passages({ text, arrived, parsed, isPlayed, change }: PassagesProps) {
   const words = useTesterWords();
   const passages: readonly Passage[] = parsed

@@ -32,7 +32,7 @@ type Api = (typeof APIS)[number];
 
 /** A recorded reply of an upstream: the result of the decoder, rendered like the chat. */
 export default function RecordedView() {
-  const own = useRecordedWords();
+  const texts = useRecordedWords();
   const client = useClient();
   const [file, setFile] = useState<File>();
   const [api, setApi] = useState<Api>();
@@ -51,16 +51,16 @@ export default function RecordedView() {
       onDrop={drop}
     >
       <Panel
-        title={own.recording}
+        title={texts.recording}
         side={
           <label className="flex items-center gap-1.5 text-[12.5px] text-muted">
-            {own.api}
+            {texts.api}
             <select
               value={api ?? ""}
               onChange={(event) => setApi(APIS.find((one) => one === event.currentTarget.value))}
               className="field w-auto py-1"
             >
-              <option value="">{own.anyApi}</option>
+              <option value="">{texts.anyApi}</option>
               {APIS.map((one) => (
                 <option key={one}>{one}</option>
               ))}
@@ -72,14 +72,14 @@ export default function RecordedView() {
           <p className="flex flex-wrap items-center gap-3 text-[13px] text-muted">
             <label className="button has-[:focus-visible]:outline-2 has-[:focus-visible]:outline-accent">
               <FileUp aria-hidden size={14} />
-              {own.choose}
+              {texts.choose}
               <input
                 type="file"
                 className="sr-only"
                 onChange={(event) => setFile(event.currentTarget.files?.[0] ?? file)}
               />
             </label>
-            {file ? `${file.name} · ${size(file.size)}` : own.how}
+            {file ? `${file.name} · ${size(file.size)}` : texts.how}
           </p>
           {isAnswered && error !== undefined && <Failure error={error} />}
           {isAnswered && error === undefined && value && <Findings decoded={value} />}
@@ -106,15 +106,15 @@ async function decode(
 
 /** Type of the recording, its errors with their positions, and remedies. */
 function Findings({ decoded }: { decoded: DecodedRecording }) {
-  const own = useRecordedWords();
+  const texts = useRecordedWords();
   const page = useWords();
   const { usage, calls, problems, mistakes } = decoded;
   const facts = [
     decoded.api,
-    own.end(decoded.end),
+    texts.end(decoded.end),
     decoded.finish,
-    usage && own.usage(usage.input_tokens, usage.output_tokens),
-    own.found(calls.length, problems.length),
+    usage && texts.usage(usage.input_tokens, usage.output_tokens),
+    texts.found(calls.length, problems.length),
   ];
   return (
     <>
@@ -137,14 +137,14 @@ function Findings({ decoded }: { decoded: DecodedRecording }) {
           {problems.map(({ kind, at, line, message, excerpt }) => (
             <li key={`${kind}${at}`} className="rounded-control bg-waiting-soft px-3 py-2 text-[12.5px]">
               <code className="font-semibold text-waiting">{kind}</code> {message}{" "}
-              <span className="text-muted">{own.line(line)}</span>
+              <span className="text-muted">{texts.line(line)}</span>
               {excerpt && <code className="block text-muted [overflow-wrap:anywhere]">{excerpt}</code>}
             </li>
           ))}
         </ol>
       )}
       {calls.length > 0 && (
-        <Section title={own.calls}>
+        <Section title={texts.calls}>
           <ol className="grid gap-1">
             {calls.map(({ name, arguments: given, raw }, at) => (
               <li key={at} className="[overflow-wrap:anywhere]">
@@ -161,7 +161,7 @@ function Findings({ decoded }: { decoded: DecodedRecording }) {
 
 /** The reply as in the chat: complete, or played back. */
 function Drawn({ decoded }: { decoded: DecodedRecording }) {
-  const own = useRecordedWords();
+  const texts = useRecordedWords();
   const words = useTesterWords();
   const { pieces } = decoded;
   const [perSecond, setPerSecond] = useState(20);
@@ -172,7 +172,7 @@ function Drawn({ decoded }: { decoded: DecodedRecording }) {
   const count = pieces.slice(0, at).reduce((sum, { events }) => sum + events.length, 0);
   return (
     <Panel
-      title={own.drawn}
+      title={texts.drawn}
       side={
         <button
           type="button"
@@ -180,7 +180,7 @@ function Drawn({ decoded }: { decoded: DecodedRecording }) {
           onClick={playing.at === undefined ? playing.start : playing.end}
         >
           {playing.at === undefined && <Play aria-hidden size={13} />}
-          {playing.at === undefined ? words.play : own.whole}
+          {playing.at === undefined ? words.play : texts.whole}
         </button>
       }
     >
@@ -191,10 +191,10 @@ function Drawn({ decoded }: { decoded: DecodedRecording }) {
             perSecond={perSecond}
             setPerSecond={setPerSecond}
             isOver={at >= pieces.length}
-            text={own.line(pieces[at - 1]?.line ?? 0)}
+            text={texts.line(pieces[at - 1]?.line ?? 0)}
           />
         )}
-        {decoded.pieces_cut && <p className="text-[13px] text-muted">{own.cut}</p>}
+        {decoded.pieces_cut && <p className="text-[13px] text-muted">{texts.cut}</p>}
         <Shown events={events} count={count} />
       </div>
     </Panel>

@@ -14,7 +14,7 @@ const ENDS: readonly Status[] = ["success", "error", "timed_out", "cancelled", "
 /** Result of a manual call. */
 export function Result({ result }: { result: ToolCallResult }) {
   const words = useWords();
-  const own = useTesterWords();
+  const texts = useTesterWords();
   const status = ENDS.find((end) => end === result.status) ?? "unknown";
   const hasOutput = Boolean(result.output) || result.output_value !== undefined || status === "success";
   return (
@@ -37,7 +37,7 @@ export function Result({ result }: { result: ToolCallResult }) {
       {result.output_media?.map((media, at) => (
         <MediaView key={at} media={{ ...media, media_type: String(media.media_type) }} />
       ))}
-      <Section title={own.seenByModel} side={<CopyButton text={() => result.told_to_model} />}>
+      <Section title={texts.seenByModel} side={<CopyButton text={() => result.told_to_model} />}>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
         <pre className="pre" tabIndex={0}>
           {result.told_to_model}

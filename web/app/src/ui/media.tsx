@@ -24,7 +24,7 @@ export function MediaView({
     );
   }
   if (media_type.startsWith("audio/")) {
-    // biome-ignore lint/a11y/useMediaCaption: what is said, if anybody knows, stands beside it
+    // biome-ignore lint/a11y/useMediaCaption: a transcript is next to it, if there is one
     return <audio controls src={url} aria-label={words.sound} />;
   }
   return (

@@ -14,7 +14,7 @@ export interface Sway {
   lids: number;
   glance: number;
   breath: number;
-  /** Degrees that the tuft and the scarf lag behind. */
+  /** Degrees that the tuft and the scarf lag. */
   lag: number;
 }
 

@@ -34,7 +34,7 @@ function helpFor(fault: Readonly<Fault>, { store }: Entry): Help {
 /** Error at the end of a message: a sentence and a remedy, with details to unfold. */
 export function ErrorBlock({ fault }: { fault: Readonly<Fault> }) {
   const words = useWords();
-  const own = useErrorWords();
+  const texts = useErrorWords();
   const { conversation } = useChat();
   const entry = useEntry();
   const { entries, running } = useSyncExternalStore(conversation.subscribe, conversation.get);
@@ -58,7 +58,7 @@ export function ErrorBlock({ fault }: { fault: Readonly<Fault> }) {
     connect: [words.connectHow, openModels],
     again: [words.tryAgain, () => again(undefined)],
   };
-  const advice = help === "continue" ? own.kept : remedy;
+  const advice = help === "continue" ? texts.kept : remedy;
   const [label, act] = acts[help];
   return (
     <div role="alert" className="fault">

@@ -140,7 +140,7 @@ interface Decision {
 
 function useDecision({ call, approval, decide }: ApprovalProps): Decision {
   const words = useWords();
-  const own = useApprovalWords();
+  const texts = useApprovalWords();
   const [isSending, setSending] = useState<"approve" | "deny">();
   const [denial, setDenial] = useState<DenialForm>();
   const [isChoosing, setChoosing] = useState(false);
@@ -152,7 +152,7 @@ function useDecision({ call, approval, decide }: ApprovalProps): Decision {
     const full: ResolveApproval = { ...answer };
     if (answer.decision === "approve" && draft !== undefined) {
       const edited = draft.kind === "fields" ? draft.value : objectOf(draft.text);
-      if (edited === undefined) return setFailure(draft.kind === "fields" ? own.notYet : words.notJson);
+      if (edited === undefined) return setFailure(draft.kind === "fields" ? texts.notYet : words.notJson);
       if (JSON.stringify(edited) !== JSON.stringify(argumentsOf(call))) full.arguments = edited;
     }
     if (approval.arguments_hash !== undefined) full.arguments_hash = approval.arguments_hash;
@@ -306,7 +306,7 @@ interface ButtonsProps extends ApprovalProps {
 
 function Buttons({ call, approval, isOpen, decideAll, openApprovals, decision, tool }: ButtonsProps) {
   const words = useWords();
-  const own = useApprovalWords();
+  const texts = useApprovalWords();
   const choices = useId();
   const pending = useSyncExternalStore(openApprovals.subscribe, openApprovals.get);
   const isMine = openApprovals.target()?.id === approval.approval_id;
@@ -354,8 +354,8 @@ function Buttons({ call, approval, isOpen, decideAll, openApprovals, decision, t
             disabled={isBusy}
             aria-expanded={isChoosing}
             aria-controls={choices}
-            aria-label={own.forHowLong}
-            title={own.forHowLong}
+            aria-label={texts.forHowLong}
+            title={texts.forHowLong}
             onClick={decision.choose}
           >
             <ChevronDown aria-hidden size={15} />
@@ -381,8 +381,8 @@ function Buttons({ call, approval, isOpen, decideAll, openApprovals, decision, t
             className="button danger"
             disabled={isBusy}
             aria-expanded={denial === "lasting"}
-            aria-label={own.moreDenials}
-            title={own.moreDenials}
+            aria-label={texts.moreDenials}
+            title={texts.moreDenials}
             onClick={() => decision.deny(denial === "lasting" ? undefined : "lasting")}
           >
             <ChevronDown aria-hidden size={15} />
@@ -399,7 +399,7 @@ function Buttons({ call, approval, isOpen, decideAll, openApprovals, decision, t
         </button>
         {isOpen && members !== undefined && Object.keys(members).length > 0 && (
           <button type="button" className="button quiet ms-auto" aria-pressed={isRaw} onClick={toggle}>
-            {own.raw}
+            {texts.raw}
           </button>
         )}
       </div>
@@ -422,7 +422,7 @@ function Choices({
   isBusy: boolean;
   send(answer: ResolveApproval): void;
 }) {
-  const own = useApprovalWords();
+  const texts = useApprovalWords();
   const [onlyThese, setOnlyThese] = useState(false);
   const container = useRef<HTMLDivElement>(null);
   useEffect(() => container.current?.querySelector("button")?.focus(), []);
@@ -430,13 +430,13 @@ function Choices({
   return (
     <div ref={container} className="lasting">
       <Scopes
-        names={own.lasting}
+        names={texts.lasting}
         isBusy={isBusy}
         onlyThese={onlyThese}
         setOnlyThese={setOnlyThese}
         choose={(remember) => send({ decision: "approve", remember })}
       />
-      {(effect === "write" || effect === "external") && <p>{own.always(tool, effect, onlyThese)}</p>}
+      {(effect === "write" || effect === "external") && <p>{texts.always(tool, effect, onlyThese)}</p>}
     </div>
   );
 }
@@ -451,7 +451,7 @@ interface ScopesProps {
 
 /** Duration of a choice, and the arguments that it covers. */
 function Scopes({ names, isBusy, onlyThese, setOnlyThese, choose }: ScopesProps) {
-  const own = useApprovalWords();
+  const texts = useApprovalWords();
   return (
     <>
       {LASTING.map((scope) => (
@@ -471,7 +471,7 @@ function Scopes({ names, isBusy, onlyThese, setOnlyThese, choose }: ScopesProps)
           checked={onlyThese}
           onChange={(event) => setOnlyThese(event.currentTarget.checked)}
         />
-        {own.onlyThese}
+        {texts.onlyThese}
       </label>
     </>
   );
@@ -486,7 +486,7 @@ interface DenialProps {
 /** Denial with a reason; it can also stop the turn or deny similar calls from now on. */
 function Denial({ decision: { isSending, deny, send }, denial, tool }: DenialProps) {
   const words = useWords();
-  const own = useApprovalWords();
+  const texts = useApprovalWords();
   const [reason, setReason] = useState("");
   const [onlyThese, setOnlyThese] = useState(false);
   const container = useRef<HTMLInputElement>(null);
@@ -525,22 +525,22 @@ function Denial({ decision: { isSending, deny, send }, denial, tool }: DenialPro
       <button
         type="button"
         className="button"
-        title={own.denyAndStopHow}
+        title={texts.denyAndStopHow}
         disabled={isBusy}
         onClick={() => answer({ stop: true })}
       >
-        {own.denyAndStop}
+        {texts.denyAndStop}
       </button>
       {denial === "lasting" && (
         <div className="lasting">
           <Scopes
-            names={own.lastingDenial}
+            names={texts.lastingDenial}
             isBusy={isBusy}
             onlyThese={onlyThese}
             setOnlyThese={setOnlyThese}
             choose={(remember) => answer({ remember })}
           />
-          <p>{own.alwaysDenied(tool, onlyThese)}</p>
+          <p>{texts.alwaysDenied(tool, onlyThese)}</p>
         </div>
       )}
     </form>

@@ -50,9 +50,9 @@ export default function Changes({ call }: { call: Readonly<CallBlock> }) {
 /** The last call of the same tool that ran, and so was approved. */
 function ranBefore(entries: readonly Entry[], call: Readonly<CallBlock>): Readonly<CallBlock> | undefined {
   const calls = entries.flatMap(({ store }) => store.outline().map(({ at }) => store.block(at)));
-  const own = calls.findIndex((one) => one?.kind === "tool_call" && one.tool_id === call.tool_id);
+  const index = calls.findIndex((one) => one?.kind === "tool_call" && one.tool_id === call.tool_id);
   const before = calls
-    .slice(0, own < 0 ? undefined : own)
+    .slice(0, index < 0 ? undefined : index)
     .findLast(
       (one) => one?.kind === "tool_call" && one.tool_name === call.tool_name && one.started_at !== undefined,
     );

@@ -37,14 +37,14 @@ interface SearchProps {
 }
 
 function Search({ search, setSearch, status }: Omit<SearchProps, "wanted"> & { status: string }) {
-  const own = useLargeWords();
+  const texts = useLargeWords();
   return (
     <div className="mb-1.5 flex flex-wrap items-center gap-x-3 gap-y-1">
       <input
         type="search"
         value={search}
-        placeholder={own.search}
-        aria-label={own.search}
+        placeholder={texts.search}
+        aria-label={texts.search}
         onChange={(event) => setSearch(event.currentTarget.value)}
         className="field h-8 min-[520px]:!w-60"
       />
@@ -75,14 +75,14 @@ function LargeTable({
   wanted,
   ...search
 }: SearchProps & { shape: Extract<Shape, { kind: "rows" }> }) {
-  const own = useLargeWords();
+  const texts = useLargeWords();
   const found = useMemo(() => rowsOfTableWith(rows, wanted), [rows, wanted]);
   const { scroller, shown, above, below } = useRows(found.length);
   return (
     <>
       <Search
         {...search}
-        status={wanted === "" ? own.rows(rows.length) : own.rowsFound(found.length, rows.length)}
+        status={wanted === "" ? texts.rows(rows.length) : texts.rowsFound(found.length, rows.length)}
       />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it */}
       <section ref={scroller} className="max-h-105 overflow-auto" tabIndex={0}>
@@ -127,7 +127,7 @@ function Spacer({ px }: { px: number }) {
 }
 
 function LargeTree({ value, wanted, ...search }: SearchProps & { value: unknown }) {
-  const own = useLargeWords();
+  const texts = useLargeWords();
   // A card has one tree for its arguments and one for its output.
   const tree = useId();
   const [flipped, setFlipped] = useState<ReadonlySet<string>>(new Set());
@@ -164,11 +164,11 @@ function LargeTree({ value, wanted, ...search }: SearchProps & { value: unknown 
   };
   return (
     <>
-      <Search {...search} status={hits === undefined ? own.parts(rows.length) : own.hits(hits)} />
+      <Search {...search} status={hits === undefined ? texts.parts(rows.length) : texts.hits(hits)} />
       <div
         ref={scroller}
         role="tree"
-        aria-label={own.tree}
+        aria-label={texts.tree}
         aria-activedescendant={shown.some(({ index }) => index === at) ? `${tree}-${at}` : undefined}
         tabIndex={0}
         onKeyDown={onKeyDown}

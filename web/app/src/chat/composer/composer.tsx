@@ -47,7 +47,7 @@ export function Composer({ attachments, offer, field, onSent }: ComposerProps) {
   );
   const { list, refused } = useSyncExternalStore(attachments.subscribe, attachments.get);
   const [text, setText] = useState(() => draftOf(id));
-  const own = useRef<HTMLTextAreaElement>(null);
+  const texts = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
   const isSending = list.some((one) => one.part === undefined);
   const isUnsent = running?.turnId === undefined && connection?.state === "waiting";
@@ -75,15 +75,15 @@ export function Composer({ attachments, offer, field, onSent }: ComposerProps) {
     } else setText(draftOf(id));
   }
 
-  useLayoutEffect(() => fit(own.current, text), [text]);
+  useLayoutEffect(() => fit(texts.current, text), [text]);
   useEffect(() => {
-    if (typeof field === "function") field(own.current);
-    else if (field) field.current = own.current;
+    if (typeof field === "function") field(texts.current);
+    else if (field) field.current = texts.current;
   }, [field]);
 
   /** Inserts at the caret, and replaces the selection. */
   const insert = (prompt: string): void => {
-    const field = own.current;
+    const field = texts.current;
     if (field === null) return;
     const before = field.value.slice(0, field.selectionStart) + prompt;
     const after = field.value.slice(field.selectionEnd);
@@ -93,8 +93,8 @@ export function Composer({ attachments, offer, field, onSent }: ComposerProps) {
   };
   const restore = (draft: string, files: readonly DraftPart[] = []): void => {
     attachments.restore(files);
-    if (own.current?.value === "") put(draft);
-    own.current?.focus();
+    if (texts.current?.value === "") put(draft);
+    texts.current?.focus();
   };
   const say = async (when: "now" | "after_turn"): Promise<void> => {
     // A turn that has not started takes no steering: the text stays in the field.
@@ -179,7 +179,7 @@ export function Composer({ attachments, offer, field, onSent }: ComposerProps) {
         <div className="rounded-[18px] border border-line-strong bg-surface py-2.5 pr-3 pl-4 shadow-card focus-within:border-accent">
           {list.length + refused.length > 0 && <Attached attachments={attachments} />}
           <textarea
-            ref={own}
+            ref={texts}
             dir="auto"
             rows={1}
             value={text}

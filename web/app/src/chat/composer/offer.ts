@@ -36,10 +36,10 @@ export function useOffer(turn: string | undefined): Offer | undefined {
     const ask = async (): Promise<void> => {
       const { items } = await client.call("GET /v1/agents", { signal });
       const agents = items.filter((one) => one.fault == null);
-      const own = agents.find((one) => one.name === wanted);
+      const listed = agents.find((one) => one.name === wanted);
       // The agent was deleted, or cannot be used any more.
-      if (own === undefined && wanted !== "") answering.set("");
-      const answers = own ?? items.find((one) => one.is_default);
+      if (listed === undefined && wanted !== "") answering.set("");
+      const answers = listed ?? items.find((one) => one.is_default);
       if (answers === undefined) return;
       const query = chosen === "" ? {} : { mode: chosen };
       const { tokens } = await client.call("GET /v1/agents/{agent}/prompt", {

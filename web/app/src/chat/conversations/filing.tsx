@@ -15,7 +15,7 @@ interface FilingProps {
 /** Folder and tags of a conversation. */
 export default function Filing({ conversation, list, labels, close }: FilingProps) {
   const words = useWords();
-  const own = useListWords();
+  const texts = useListWords();
   const id = useId();
   const dialog = useRef<HTMLDialogElement>(null);
   const [folder, setFolder] = useState(conversation.folder ?? "");
@@ -38,15 +38,15 @@ export default function Filing({ conversation, list, labels, close }: FilingProp
     <dialog ref={dialog} className="sheet" aria-labelledby={`${id}-title`} onClose={close}>
       <form onSubmit={submit} className="flex flex-col gap-3">
         <h2 id={`${id}-title`} className="text-[15px] font-semibold">
-          {own.file}
+          {texts.file}
         </h2>
         <label className="text-[13px]">
-          <span className="text-muted">{own.folder}</span>
+          <span className="text-muted">{texts.folder}</span>
           <input
             dir="auto"
             value={folder}
             list={`${id}-folders`}
-            placeholder={own.noFolder}
+            placeholder={texts.noFolder}
             maxLength={80}
             onChange={(event) => setFolder(event.currentTarget.value)}
             className="field mt-1"
@@ -58,7 +58,7 @@ export default function Filing({ conversation, list, labels, close }: FilingProp
           ))}
         </datalist>
         <label className="text-[13px]">
-          <span className="text-muted">{`${own.tags} — ${own.tagsHint}`}</span>
+          <span className="text-muted">{`${texts.tags} — ${texts.tagsHint}`}</span>
           <input
             dir="auto"
             value={tags}
@@ -91,7 +91,7 @@ export default function Filing({ conversation, list, labels, close }: FilingProp
             {words.cancel}
           </button>
           <button type="submit" className="button primary">
-            {own.save}
+            {texts.save}
           </button>
         </div>
       </form>

@@ -8,10 +8,10 @@ import { useListWords } from "./words.ts";
 /** Search hits with their context, each a link to its turn. */
 export function Hits({ list, state, done }: { list: ConversationList; state: ListState; done(): void }) {
   const words = useWords();
-  const own = useListWords();
+  const texts = useListWords();
   const { hits, hitsNext, isLoading, query } = state;
   return (
-    <nav aria-label={own.search} className="min-h-0 flex-1 overflow-auto px-2 pb-2">
+    <nav aria-label={texts.search} className="min-h-0 flex-1 overflow-auto px-2 pb-2">
       <p role="status" className={hits.length === 0 ? "p-2 text-[13px] text-muted" : "sr-only"}>
         {hits.length > 0 ? undefined : isLoading ? words.loading : words.noResults}
       </p>
@@ -21,10 +21,10 @@ export function Hits({ list, state, done }: { list: ConversationList; state: Lis
             <Link href={addressOf(hit)} onClick={done} className="search-hit">
               {/* One title above consecutive hits of a conversation. */}
               {hits[at - 1]?.conversation_id !== hit.conversation_id && (
-                <b dir="auto">{hit.title || own.untitled}</b>
+                <b dir="auto">{hit.title || texts.untitled}</b>
               )}
               <span dir="auto">
-                {hit.part === "title" ? own.inTitle : <Marked text={hit.snippet} query={query.trim()} />}
+                {hit.part === "title" ? texts.inTitle : <Marked text={hit.snippet} query={query.trim()} />}
               </span>
             </Link>
           </li>

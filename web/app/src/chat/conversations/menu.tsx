@@ -38,11 +38,11 @@ interface MenuProps {
 
 /** Actions on a conversation, and its usage. */
 export default function Menu({ conversation, anchor, list, labels, close, rename, remove }: MenuProps) {
-  const own = useListWords();
+  const texts = useListWords();
   const words = useWords();
   const popover = usePopover(anchor, close);
   const [dialog, setDialog] = useState<"filing" | "share">();
-  const exporting = useExport(conversation, own);
+  const exporting = useExport(conversation, texts);
   const [failure, setFailure] = useState<unknown>();
   const change = (body: Parameters<ConversationList["change"]>[1]): void =>
     void list.change(conversation.id, body).then(close, setFailure);
@@ -61,38 +61,38 @@ export default function Menu({ conversation, anchor, list, labels, close, rename
       popover="auto"
       className="menu"
       role="dialog"
-      aria-label={own.actions(conversation.title || own.untitled)}
+      aria-label={texts.actions(conversation.title || texts.untitled)}
     >
       <Item icon={Pencil} act={leave(rename)}>
-        {own.rename}
+        {texts.rename}
       </Item>
       {!isArchived && (
         <Item icon={isPinned ? PinOff : Pin} act={() => change({ pinned: !isPinned })}>
-          {isPinned ? own.unpin : own.pin}
+          {isPinned ? texts.unpin : texts.pin}
         </Item>
       )}
       <Item icon={FolderInput} act={() => setDialog("filing")}>
-        {own.file}
+        {texts.file}
       </Item>
       <Item icon={isArchived ? ArchiveRestore : Archive} act={() => change({ archived: !isArchived })}>
-        {isArchived ? own.unarchive : own.archive}
+        {isArchived ? texts.unarchive : texts.archive}
       </Item>
       <Item icon={Share2} act={() => setDialog("share")}>
-        {own.share}
+        {texts.share}
       </Item>
       <div className="menu-export">
         <Download aria-hidden size={15} />
-        <span>{exporting.isBusy ? own.exporting : own.export}</span>
+        <span>{exporting.isBusy ? texts.exporting : texts.export}</span>
         {(["markdown", "jsonl", "html"] as const).map((format) => (
           <button
             key={format}
             type="button"
             className="chip"
-            aria-label={`${own.export}: ${own[format]}`}
+            aria-label={`${texts.export}: ${texts[format]}`}
             disabled={exporting.isBusy}
             onClick={() => exporting.run(format)}
           >
-            {own[format]}
+            {texts[format]}
           </button>
         ))}
       </div>
@@ -104,7 +104,7 @@ export default function Menu({ conversation, anchor, list, labels, close, rename
           {failed(failure ?? exporting.failure, words)}
         </p>
       )}
-      <Statistics id={conversation.id} own={own} />
+      <Statistics id={conversation.id} texts={texts} />
     </div>
   );
 }
@@ -126,7 +126,7 @@ function Item({ icon: Icon, act, isDanger = false, children }: ItemProps) {
 }
 
 /** Turns, calls, tokens and times of the conversation. */
-function Statistics({ id, own }: { id: string; own: ListWords }) {
+function Statistics({ id, texts }: { id: string; texts: ListWords }) {
   const client = useClient();
   const ask = useCallback(
     (signal: AbortSignal) =>
@@ -137,22 +137,22 @@ function Statistics({ id, own }: { id: string; own: ListWords }) {
   // Reserves the space, so that nothing moves under the pointer.
   const facts = usage
     ? [
-        own.turns(usage.turns),
-        own.calls(usage.calls, usage.failed_calls),
-        own.tokensIn(grouped(usage.input_tokens)),
-        own.tokensOut(grouped(usage.output_tokens)),
-        own.timeModel(duration(usage.writing_ms)),
-        own.timeTools(duration(usage.call_ms)),
+        texts.turns(usage.turns),
+        texts.calls(usage.calls, usage.failed_calls),
+        texts.tokensIn(grouped(usage.input_tokens)),
+        texts.tokensOut(grouped(usage.output_tokens)),
+        texts.timeModel(duration(usage.writing_ms)),
+        texts.timeTools(duration(usage.call_ms)),
       ]
     : Array.from({ length: 6 }, () => "…");
   return (
-    <section aria-label={own.statistics} className="menu-facts">
+    <section aria-label={texts.statistics} className="menu-facts">
       {facts.map((fact, at) => (
         <span key={at}>{fact}</span>
       ))}
       {usage?.models.map(({ model, turns }) => (
         <span key={model} className="col-span-2 truncate" title={model}>
-          {`${model} · ${own.turns(turns)}`}
+          {`${model} · ${texts.turns(turns)}`}
         </span>
       ))}
     </section>
@@ -186,7 +186,7 @@ function usePopover(anchor: HTMLElement, close: () => void) {
 
 type Format = "markdown" | "jsonl" | "html";
 
-function useExport(conversation: ConversationInfo, own: ListWords) {
+function useExport(conversation: ConversationInfo, texts: ListWords) {
   const client = useClient();
   const [isBusy, setBusy] = useState(false);
   const [failure, setFailure] = useState<unknown>();
@@ -195,7 +195,7 @@ function useExport(conversation: ConversationInfo, own: ListWords) {
     setFailure(undefined);
     try {
       const { exportConversation } = await import("./export.ts");
-      await exportConversation(client, conversation, format, own.untitled);
+      await exportConversation(client, conversation, format, texts.untitled);
     } catch (error) {
       setFailure(error);
     } finally {

@@ -4,17 +4,17 @@ import { useNoticeWords } from "./notice-words.ts";
 
 /** Notice that a temporary conversation will be deleted, with a button to keep it. */
 export default function TemporaryNotice({ id }: { id: string | undefined }) {
-  const own = useNoticeWords();
+  const texts = useNoticeWords();
   const { conversation } = useChat();
   return (
     <p role="note" className="temporary-notice">
       <MessageCircleDashed aria-hidden size={16} className="flex-none" />
       <span className="flex-1">
-        <b>{own.title}.</b> {own.how}
+        <b>{texts.title}.</b> {texts.how}
       </span>
       {id !== undefined && (
         <button type="button" className="button" onClick={() => void conversation.keep()}>
-          {own.keep}
+          {texts.keep}
         </button>
       )}
     </p>

@@ -29,7 +29,7 @@ interface RowsProps {
 /** The virtualized list of conversations. */
 export function Rows({ list, state, current, done, remove }: RowsProps) {
   const words = useWords();
-  const own = useListWords();
+  const texts = useListWords();
   const { items, next, isLoading, view } = state;
   const rows = useMemo(() => rowsOf(items, Date.now()), [items]);
   const scroller = useRef<HTMLDivElement>(null);
@@ -50,7 +50,7 @@ export function Rows({ list, state, current, done, remove }: RowsProps) {
   return (
     <nav ref={scroller} aria-label={words.conversations} className="min-h-0 flex-1 overflow-auto px-2 pb-2">
       {rows.length === 0 && !isLoading && (
-        <p className="p-2 text-[13px] text-muted">{view === "" ? own.nothing : own.nothingHere}</p>
+        <p className="p-2 text-[13px] text-muted">{view === "" ? texts.nothing : texts.nothingHere}</p>
       )}
       <ul className="relative" style={{ height: virtual.getTotalSize() }}>
         {shown.map(({ index, key, start, size }) => {
@@ -61,7 +61,7 @@ export function Rows({ list, state, current, done, remove }: RowsProps) {
               className="absolute inset-x-0 top-0"
               style={{ height: size, transform: `translateY(${start}px)` }}
             >
-              {row?.kind === "group" && <h2 className="label px-2 pt-2">{groupWord(row.name, own)}</h2>}
+              {row?.kind === "group" && <h2 className="label px-2 pt-2">{groupWord(row.name, texts)}</h2>}
               {row?.kind === "conversation" &&
                 (renaming === row.conversation.id ? (
                   <Rename list={list} conversation={row.conversation} done={() => setRenaming(undefined)} />
@@ -97,8 +97,8 @@ function keyOf(row: ListRow | undefined): string {
   return row.kind === "group" ? `group ${row.name}` : row.conversation.id;
 }
 
-function groupWord(name: GroupName, own: ListWords): string {
-  if (typeof name !== "number") return own[name];
+function groupWord(name: GroupName, texts: ListWords): string {
+  if (typeof name !== "number") return texts[name];
   return new Intl.DateTimeFormat(language.get(), { month: "long", year: "numeric" }).format(name);
 }
 
@@ -110,8 +110,8 @@ interface RowProps {
 }
 
 function Row({ conversation, isCurrent, done, open }: RowProps) {
-  const own = useListWords();
-  const title = conversation.title || own.untitled;
+  const texts = useListWords();
+  const title = conversation.title || texts.untitled;
   const state = conversation.awaits_approval
     ? "asking"
     : conversation.running_turn_id != null
@@ -133,15 +133,15 @@ function Row({ conversation, isCurrent, done, open }: RowProps) {
       </Link>
       {state && (
         <span className="state" data-state={state}>
-          {own[state]}
+          {texts[state]}
         </span>
       )}
       {conversation.pinned_at != null && <Pin aria-hidden size={13} className="flex-none text-muted" />}
       <button
         type="button"
         className="icon-button"
-        aria-label={own.actions(title)}
-        title={own.actions(title)}
+        aria-label={texts.actions(title)}
+        title={texts.actions(title)}
         aria-haspopup="dialog"
         onClick={(event) => open(event.currentTarget)}
       >
@@ -160,7 +160,7 @@ function Rename({
   conversation: ConversationInfo;
   done(): void;
 }) {
-  const own = useListWords();
+  const texts = useListWords();
   const [title, setTitle] = useState(conversation.title);
   const submit = (event: FormEvent): void => {
     event.preventDefault();
@@ -174,7 +174,7 @@ function Rename({
         autoFocus
         dir="auto"
         value={title}
-        aria-label={own.newName}
+        aria-label={texts.newName}
         onFocus={(event) => event.currentTarget.select()}
         onChange={(event) => setTitle(event.currentTarget.value)}
         onKeyDown={(event) => {

@@ -16,7 +16,7 @@ type Term = keyof typeof TERMS;
 /** Creates links to a conversation, and lists the existing ones. */
 export default function Share({ conversation, close }: { conversation: ConversationInfo; close(): void }) {
   const words = useWords();
-  const own = useSharedWords();
+  const texts = useSharedWords();
   const client = useClient();
   const id = useId();
   const dialog = useRef<HTMLDialogElement>(null);
@@ -51,12 +51,12 @@ export default function Share({ conversation, close }: { conversation: Conversat
     <dialog ref={dialog} className="sheet" aria-labelledby={id} onClose={close}>
       <div className="flex flex-col gap-3">
         <h2 id={id} className="text-[15px] font-semibold">
-          {own.share}
+          {texts.share}
         </h2>
-        <p className="text-[13px] text-muted">{own.how}</p>
+        <p className="text-[13px] text-muted">{texts.how}</p>
         <div className="flex flex-wrap items-center gap-2">
           <label className="flex min-w-0 flex-1 items-center gap-2 text-[13px]">
-            <span className="whitespace-nowrap text-muted">{own.expiry}</span>
+            <span className="whitespace-nowrap text-muted">{texts.expiry}</span>
             <select
               value={term}
               onChange={(event) => setTerm(event.currentTarget.value as Term)}
@@ -64,13 +64,13 @@ export default function Share({ conversation, close }: { conversation: Conversat
             >
               {(Object.keys(TERMS) as Term[]).map((term) => (
                 <option key={term} value={term}>
-                  {own[term]}
+                  {texts[term]}
                 </option>
               ))}
             </select>
           </label>
           <button type="button" className="button primary" onClick={() => void create()}>
-            {own.create}
+            {texts.create}
           </button>
         </div>
         {link !== undefined && (
@@ -79,14 +79,14 @@ export default function Share({ conversation, close }: { conversation: Conversat
               <input
                 readOnly
                 value={link}
-                aria-label={own.link}
+                aria-label={texts.link}
                 className="field font-mono"
                 onFocus={(event) => event.currentTarget.select()}
               />
               <CopyButton text={() => link} />
             </div>
             <p role="status" className="mt-1 text-[12.5px] text-muted">
-              {own.once}
+              {texts.once}
             </p>
           </div>
         )}
@@ -95,10 +95,10 @@ export default function Share({ conversation, close }: { conversation: Conversat
             {failed(failure, words)}
           </p>
         )}
-        <section aria-label={own.links}>
-          <h3 className="label">{own.links}</h3>
+        <section aria-label={texts.links}>
+          <h3 className="label">{texts.links}</h3>
           <div className="-mx-3.5 max-h-60 overflow-auto">
-            <ShareLinks links={links} none={own.noLinks} isOfOne />
+            <ShareLinks links={links} none={texts.noLinks} isOfOne />
           </div>
         </section>
         <div className="flex justify-end">

@@ -95,7 +95,7 @@ interface ListProps {
 
 function List({ list, conversation, search, done, hide }: ListProps) {
   const words = useWords();
-  const own = useListWords();
+  const texts = useListWords();
   const state = useSyncExternalStore(list.subscribe, list.get);
   const { id: current } = useSyncExternalStore(conversation.subscribe, conversation.get);
   const isTemporary = useSyncExternalStore(temporary.subscribe, temporary.get);
@@ -114,13 +114,13 @@ function List({ list, conversation, search, done, hide }: ListProps) {
           className="button quiet min-w-0 flex-1 justify-start truncate font-semibold"
         >
           <SquarePen aria-hidden size={16} className="flex-none" />
-          {own.newChat}
+          {texts.newChat}
         </Link>
         <button
           type="button"
           className="icon-button aria-pressed:bg-accent-soft aria-pressed:text-accent"
-          aria-label={own.temporaryChat}
-          title={own.temporaryChat}
+          aria-label={texts.temporaryChat}
+          title={texts.temporaryChat}
           aria-pressed={isTemporary}
           onClick={() => begin(!isTemporary)}
         >
@@ -131,14 +131,14 @@ function List({ list, conversation, search, done, hide }: ListProps) {
             <X aria-hidden size={17} />
           </IconButton>
         ) : (
-          <IconButton label={own.hide} aria-expanded onClick={hide}>
+          <IconButton label={texts.hide} aria-expanded onClick={hide}>
             <PanelLeftClose aria-hidden size={18} />
           </IconButton>
         )}
       </div>
       <div className="flex flex-none flex-col gap-1.5 px-3 pb-2">
-        <SearchField list={list} own={own} search={search} />
-        {state.query.trim() === "" && <Filter state={state} list={list} own={own} />}
+        <SearchField list={list} texts={texts} search={search} />
+        {state.query.trim() === "" && <Filter state={state} list={list} texts={texts} />}
       </div>
       {state.query.trim() === "" ? (
         <Rows list={list} state={state} current={current} done={done} remove={deletion.remove} />
@@ -150,7 +150,15 @@ function List({ list, conversation, search, done, hide }: ListProps) {
   );
 }
 
-function SearchField({ list, own, search }: { list: ConversationList; own: ListWords; search: LateFocus }) {
+function SearchField({
+  list,
+  texts,
+  search,
+}: {
+  list: ConversationList;
+  texts: ListWords;
+  search: LateFocus;
+}) {
   const [text, setText] = useState(() => list.get().query);
   useEffect(() => {
     if (text === list.get().query) return undefined;
@@ -163,8 +171,8 @@ function SearchField({ list, own, search }: { list: ConversationList; own: ListW
       type="search"
       dir="auto"
       value={text}
-      placeholder={own.search}
-      aria-label={own.search}
+      placeholder={texts.search}
+      aria-label={texts.search}
       onChange={(event) => setText(event.currentTarget.value)}
       className="field"
     />
@@ -172,19 +180,19 @@ function SearchField({ list, own, search }: { list: ConversationList; own: ListW
 }
 
 /** Choice of the whole list, the archive, a folder or a tag; not rendered without folders and archive. */
-function Filter({ state, list, own }: { state: ListState; list: ConversationList; own: ListWords }) {
+function Filter({ state, list, texts }: { state: ListState; list: ConversationList; texts: ListWords }) {
   const { folders, tags } = state.labels;
   return (
     <select
-      aria-label={own.filter}
+      aria-label={texts.filter}
       value={state.view}
       onChange={(event) => void list.choose(event.currentTarget.value)}
       className="field"
     >
-      <option value="">{own.all}</option>
-      <option value="archived">{own.archived}</option>
-      <Labels group={own.folders} kind="folder" labels={folders} />
-      <Labels group={own.tags} kind="tag" labels={tags} />
+      <option value="">{texts.all}</option>
+      <option value="archived">{texts.archived}</option>
+      <Labels group={texts.folders} kind="folder" labels={folders} />
+      <Labels group={texts.tags} kind="tag" labels={tags} />
     </select>
   );
 }

@@ -54,7 +54,7 @@ export function useDeletion(list: ConversationList, current: string | undefined)
 /** Toast about a deletion, with an undo button. */
 export function UndoToast({ deletion: { deleted, failure, undo, dismiss } }: { deletion: Deletion }) {
   const words = useWords();
-  const own = useListWords();
+  const texts = useListWords();
   const [isHeld, setHeld] = useState(false);
   // biome-ignore lint/correctness/useExhaustiveDependencies: `dismiss` is made anew each time
   useEffect(() => {
@@ -74,11 +74,11 @@ export function UndoToast({ deletion: { deleted, failure, undo, dismiss } }: { d
           onFocus={() => setHeld(true)}
           onBlur={() => setHeld(false)}
         >
-          <span>{deleted ? own.deleted(deleted.title || own.untitled) : failed(failure, words)}</span>
+          <span>{deleted ? texts.deleted(deleted.title || texts.untitled) : failed(failure, words)}</span>
           {deleted && (
             <button type="button" className="button" onClick={undo}>
               <Undo2 aria-hidden size={14} />
-              {own.undo}
+              {texts.undo}
             </button>
           )}
           <IconButton label={words.close} onClick={dismiss}>

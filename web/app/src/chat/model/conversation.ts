@@ -58,7 +58,7 @@ interface Outgoing {
 
 /** The message was retracted before the server had it. */
 export class MessageRetractedError extends Error {
-  override readonly name = "TakenBack";
+  override readonly name = "MessageRetractedError";
 }
 
 export class ConversationStore {
@@ -224,10 +224,10 @@ export class ConversationStore {
   /** Alternative turns at the position of this one, oldest first. */
   siblings(entry: Entry): readonly TurnNode[] {
     const { tree } = this.#state;
-    const own = tree.find((node) => node.id === entry.turnId);
-    if (own === undefined) return [];
+    const current = tree.find((node) => node.id === entry.turnId);
+    if (current === undefined) return [];
     return tree.filter(
-      (node) => node.parent?.turn_id === own.parent?.turn_id && node.parent?.seq === own.parent?.seq,
+      (node) => node.parent?.turn_id === current.parent?.turn_id && node.parent?.seq === current.parent?.seq,
     );
   }
 

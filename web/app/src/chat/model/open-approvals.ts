@@ -27,9 +27,9 @@ export class OpenApprovals {
   };
 
   /** Registers a card; returns a function that removes it. */
-  add(approvals: OpenApproval): () => void {
-    this.#set([...this.#approvals, approvals]);
-    return () => this.#set(this.#approvals.filter((one) => one !== approvals));
+  add(approval: OpenApproval): () => void {
+    this.#set([...this.#approvals, approval]);
+    return () => this.#set(this.#approvals.filter((one) => one !== approval));
   }
 
   target(): OpenApproval | undefined {

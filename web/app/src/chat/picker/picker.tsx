@@ -111,13 +111,13 @@ export default function Picker({ offer, close }: { offer: Offer; close(): void }
       {value && rows.length === 0 && <p role="status">{words.none}</p>}
       <div className="rows">
         {(["model", "agent"] as const).map((kind) => {
-          const own = rows.filter((row) => row.kind === kind);
+          const group = rows.filter((row) => row.kind === kind);
           return (
-            own.length > 0 && (
+            group.length > 0 && (
               <section key={kind} aria-label={kind === "model" ? words.models : words.agents}>
                 <h3 className="label">{kind === "model" ? words.models : words.agents}</h3>
                 <ul>
-                  {own.map((row) => (
+                  {group.map((row) => (
                     <li key={row.id}>
                       <button
                         type="button"

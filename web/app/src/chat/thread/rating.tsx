@@ -33,9 +33,9 @@ export function Rating() {
     void Promise.resolve(sent).catch(() => setGiven(before));
   };
   const press = (next: Value): void => {
-    const isTakenBack = value === next;
-    rate(isTakenBack ? null : next);
-    setAsking(next === "down" && !isTakenBack);
+    const isRemoved = value === next;
+    rate(isRemoved ? null : next);
+    setAsking(next === "down" && !isRemoved);
   };
   const thumb = (which: Value, label: string, Icon: typeof ThumbsUp) => (
     <button

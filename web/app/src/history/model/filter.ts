@@ -47,7 +47,7 @@ export function callsLocationOf(search: string): CallsLocation {
   };
 }
 
-/** The address of a place: the opposite of {@link callsLocationOf}. */
+/** Address of a location: the inverse of {@link callsLocationOf}. */
 export function addressOf({ filter, call }: CallsLocation): string {
   const params = new URLSearchParams();
   for (const name of [...TEXTS, "since"] as const) {

@@ -31,8 +31,8 @@ export function stateOf(status: string, words: Words, error?: string | null): St
 }
 
 /** Label of the status. A pending call may still be written or be queued: rows do not distinguish these. */
-export function stateWord(state: State, words: Words, own: HistoryWords): string {
-  return state.status === "preparing" ? own.preparing : statusWord(state, words);
+export function stateWord(state: State, words: Words, texts: HistoryWords): string {
+  return state.status === "preparing" ? texts.preparing : statusWord(state, words);
 }
 
 /** Arguments in one line: `city: "Paris", days: 7`; values other than objects stay as they are. */

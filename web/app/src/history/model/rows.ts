@@ -78,7 +78,7 @@ export abstract class Rows<F, R, S extends RowsState<F, R>> {
       if (signal.aborted) return;
       this.#set({ rows: [...this.#state.rows, ...page.items], next: page.next ?? undefined });
     } catch (failure) {
-      // Not retried automatically: a server that refuses would be asked forever.
+      // Not retried automatically: a server that refuses would get requests forever.
       if (!signal.aborted) this.#set({ failure, next: undefined });
     } finally {
       if (!signal.aborted) this.#isAskingMore = false;

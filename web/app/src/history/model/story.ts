@@ -10,7 +10,7 @@ export interface Stretch {
 }
 
 /**
- * Kinds by the effect of a tool: reading, changing, or acting on other systems. `retry`: the pause before a model is asked again,
+ * Kinds by the effect of a tool: reading, changing, or acting on other systems. `retry`: the pause before another request to a model,
  * and every further attempt of a tool.
  */
 export type StretchKind = "waiting" | "model" | "retry" | "approval" | "reading" | "writing" | "acting";

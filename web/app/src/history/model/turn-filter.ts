@@ -40,7 +40,7 @@ export function turnsLocationOf(search: string): TurnsLocation {
   };
 }
 
-/** The address of a place: the opposite of {@link turnsLocationOf}. */
+/** Address of a location: the inverse of {@link turnsLocationOf}. */
 export function turnAddressOf({ filter, turn, compare }: TurnsLocation): string {
   const params = new URLSearchParams();
   for (const name of [...TEXTS, "since"] as const) {

@@ -8,8 +8,8 @@ export type Block =
   | { kind: "text"; id: string; text: string }
   | { kind: "call"; id: string; name: string; args: string; output?: string };
 
-const asked = new URLSearchParams(location.hash.slice(1));
-const client = new Throughline({ baseUrl: asked.get("server") ?? "", key: asked.get("key") ?? "" });
+const params = new URLSearchParams(location.hash.slice(1));
+const client = new Throughline({ baseUrl: params.get("server") ?? "", key: params.get("key") ?? "" });
 const scroller = document.getElementById("scroller") as HTMLElement;
 const root = document.getElementById("root") as HTMLElement;
 const field = document.querySelector("textarea") as HTMLTextAreaElement;
@@ -46,7 +46,7 @@ async function answer(text: string): Promise<void> {
 
 function reduced(blocks: readonly Block[], event: ViewerEvent): readonly Block[] {
   const changed = (at: number, change: (block: Block) => Block): readonly Block[] =>
-    blocks.map((block, place) => (place === at ? change(block) : block));
+    blocks.map((block, index) => (index === at ? change(block) : block));
   const ofCall = (id: string): number =>
     blocks.findIndex((block) => block.kind === "call" && block.id === id);
   switch (event.type) {

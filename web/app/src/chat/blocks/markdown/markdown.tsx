@@ -199,17 +199,17 @@ function ownText({ tokens, text }: Tokens.ListItem): string {
 /** A checkbox labelled by the text of its own item, without nested items. */
 function task({ checked, tokens }: Tokens.ListItem): ReactNode {
   const at = tokens.findIndex(({ type }) => type === "text" || type === "paragraph");
-  const own = tokens[at];
-  if (own === undefined) return blocks(tokens);
+  const texts = tokens[at];
+  if (texts === undefined) return blocks(tokens);
   const label = (
     <label>
       <input type="checkbox" checked={checked === true} disabled />
-      {inlines("tokens" in own ? own.tokens : [own])}
+      {inlines("tokens" in texts ? texts.tokens : [texts])}
     </label>
   );
   return (
     <>
-      {own.type === "paragraph" ? <p dir="auto">{label}</p> : label}
+      {texts.type === "paragraph" ? <p dir="auto">{label}</p> : label}
       {blocks(tokens.slice(at + 1))}
     </>
   );

@@ -119,8 +119,10 @@ function propertiesOf({ attributes = {}, classes = [], style = {} }: Node): Reco
   }
   const { color } = style;
   if (typeof color === "string" && COLOR.test(color)) properties.mathcolor = color;
-  const own = STYLES.filter(([property, value]) => property in style && value.test(String(style[property])));
-  const names = [...classes.filter((name) => CLASS.test(name)), ...own.map(([, , name]) => name)];
+  const styleClasses = STYLES.filter(
+    ([property, value]) => property in style && value.test(String(style[property])),
+  );
+  const names = [...classes.filter((name) => CLASS.test(name)), ...styleClasses.map(([, , name]) => name)];
   if (names.length > 0) properties.className = [...new Set(names)].join(" ");
   return properties;
 }

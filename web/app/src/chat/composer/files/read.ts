@@ -48,8 +48,8 @@ const CONTROL = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/;
 export function textIn(bytes: ArrayBuffer, extent: "whole" | "begun" = "whole"): string | undefined {
   const [first, second] = new Uint8Array(bytes.slice(0, 2));
   const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
-  const own = isUtf16 ? (first === 0xff ? "utf-16le" : "utf-16be") : "utf-8";
-  for (const encoding of isUtf16 ? [own] : [own, OLD_ENCODINGS[language.get()]]) {
+  const current = isUtf16 ? (first === 0xff ? "utf-16le" : "utf-16be") : "utf-8";
+  for (const encoding of isUtf16 ? [current] : [current, OLD_ENCODINGS[language.get()]]) {
     try {
       const text = new TextDecoder(encoding, { fatal: true }).decode(bytes, { stream: extent === "begun" });
       if (!CONTROL.test(text)) return text.replace(/\r\n?/g, "\n");
@@ -64,9 +64,9 @@ export function textIn(bytes: ArrayBuffer, extent: "whole" | "begun" = "whole"):
 let before: Promise<unknown> = Promise.resolve();
 
 function oneByOne<T>(act: () => Promise<T>): Promise<T> {
-  const own = before.then(act, act);
-  before = own.catch(() => undefined);
-  return own;
+  const current = before.then(act, act);
+  before = current.catch(() => undefined);
+  return current;
 }
 
 /** Text of all pages that fit. */
