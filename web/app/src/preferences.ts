@@ -1,5 +1,7 @@
 // Preferences stored in this browser. Framework-free, with subscriptions.
 
+import { Store } from "./store.ts";
+
 export type Theme = "light" | "dark" | "system";
 /** Languages by their own names. A new one needs a row here, one in `i18n/words.ts`, and its file. */
 export const LANGUAGES = { en: "English", "zh-CN": "简体中文" } as const;
@@ -8,25 +10,19 @@ export type Language = keyof typeof LANGUAGES;
 export const THEME_KEY = "throughline.theme";
 export const LANGUAGE_KEY = "throughline.language";
 
-type Listener = () => void;
-
 /** A value stored in the browser, if the browser allows it. */
-export class Preference<T extends string> {
+export class Preference<T extends string> extends Store<T> {
   readonly #key: string;
   readonly #read: (stored: string | null) => T;
-  readonly #listeners = new Set<Listener>();
-  #value: T;
 
   constructor(key: string, read: (stored: string | null) => T) {
+    super(read(stored(key)));
     this.#key = key;
     this.#read = read;
-    this.#value = read(stored(key));
     globalThis.addEventListener?.("storage", (event) => {
       if (event.key === key) this.#take(read(event.newValue));
     });
   }
-
-  readonly get = (): T => this.#value;
 
   readonly set = (value: T): void => {
     try {
@@ -40,15 +36,8 @@ export class Preference<T extends string> {
   /** Sets the value of a form control; an invalid one becomes the default. */
   readonly choose = (value: string): void => this.set(this.#read(value));
 
-  readonly subscribe = (listener: Listener): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
-
   #take(value: T): void {
-    if (value === this.#value) return;
-    this.#value = value;
-    for (const listener of this.#listeners) listener();
+    if (value !== this.state) this.replace(value);
   }
 }
 

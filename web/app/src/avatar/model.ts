@@ -3,26 +3,20 @@
 import type { AvatarStage } from "@throughline/avatar";
 import type { CallBlock, Throughline, TurnListener } from "@throughline/client";
 import { AvatarClient } from "../chat/model/avatar.ts";
+import { Store } from "../store.ts";
 import { live, motionAt, type WatchedConversation } from "./life.ts";
 
-export class Avatar {
+/** The avatar of a chat; its stage is `undefined` while it loads. */
+export class Avatar extends Store<AvatarStage | undefined> {
   readonly #client: Throughline;
-  readonly #listeners = new Set<() => void>();
-  #stage: AvatarStage | undefined;
   #host: HTMLElement | undefined;
   #offers: AvatarClient | undefined;
   #isShown = false;
 
   constructor(client: Throughline) {
+    super(undefined);
     this.#client = client;
   }
-
-  /** The stage; `undefined` while it loads. */
-  readonly get = (): AvatarStage | undefined => this.#stage;
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
 
   /** Listener for the events of a turn; also of one that began before the avatar was loaded. */
   of(turnId: string): TurnListener {
@@ -30,14 +24,14 @@ export class Avatar {
       onToolCall: (call, block) => {
         this.#offers?.of(turnId).onToolCall?.(call, block);
         const motion = motionAt(call);
-        if (motion !== undefined) this.#stage?.motion(motion);
+        if (motion !== undefined) this.state?.motion(motion);
       },
     };
   }
 
   /** Moves the mouth with the loudness of the voice, from 0 to 1. */
   speak(level: number): void {
-    this.#stage?.speak(level);
+    this.state?.speak(level);
   }
 
   /** Repeats the gesture of a call on this page only; nothing is sent to the server. */
@@ -46,18 +40,17 @@ export class Avatar {
   }
 
   /** Loads the avatar and connects it; returns a function that removes it. */
-  enter(talk: WatchedConversation): () => void {
+  enter(conversation: WatchedConversation): () => void {
     const leave = new AbortController();
     const { signal } = leave;
-    void this.#load(talk, signal).catch(() => {
+    void this.#load(conversation, signal).catch(() => {
       // Without an avatar the conversation continues; its calls fail as not connected.
     });
     return () => {
       leave.abort();
-      this.#stage?.dispose();
-      this.#stage = undefined;
+      this.state?.dispose();
       this.#offers = undefined;
-      this.#tell();
+      this.replace(undefined);
     };
   }
 
@@ -76,7 +69,7 @@ export class Avatar {
     };
   }
 
-  async #load(talk: WatchedConversation, signal: AbortSignal): Promise<void> {
+  async #load(conversation: WatchedConversation, signal: AbortSignal): Promise<void> {
     const { AvatarStage, Puppet } = await import("@throughline/avatar");
     if (signal.aborted) return;
     const host = document.createElement("div");
@@ -85,7 +78,6 @@ export class Avatar {
     const stage = new AvatarStage(puppet, await puppet.load({ kind: "puppet" }, host, signal));
     if (signal.aborted) return;
     this.#host = host;
-    this.#stage = stage;
     const offers = new AvatarClient(this.#client, stage);
     this.#offers = offers;
     offers.start();
@@ -95,26 +87,22 @@ export class Avatar {
     globalThis.addEventListener("pageshow", () => offers.start(), { signal });
     document.addEventListener("visibilitychange", this.#look, { signal });
     let wasRunning = false;
-    const hear = (): void => {
-      const isRunning = talk.get().running !== undefined;
+    const onChange = (): void => {
+      const isRunning = conversation.get().running !== undefined;
       if (isRunning === wasRunning) return;
       wasRunning = isRunning;
       if (isRunning) stage.turnBegan();
       else stage.turnEnded();
     };
-    hear();
-    signal.addEventListener("abort", talk.subscribe(hear));
+    onChange();
+    signal.addEventListener("abort", conversation.subscribe(onChange));
     signal.addEventListener(
       "abort",
-      live(stage, talk, () => host),
+      live(stage, conversation, () => host),
     );
-    this.#tell();
-    if (talk.get().phase === "new") stage.motion("Wave", 0);
+    this.replace(stage);
+    if (conversation.get().phase === "new") stage.motion("Wave", 0);
   }
 
-  readonly #look = (): void => this.#stage?.seen(this.#isShown && document.visibilityState === "visible");
-
-  #tell(): void {
-    for (const listener of this.#listeners) listener();
-  }
+  readonly #look = (): void => this.state?.seen(this.#isShown && document.visibilityState === "visible");
 }

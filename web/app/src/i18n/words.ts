@@ -1,6 +1,7 @@
 // A language: the shape of the English texts. Framework-free.
 
 import type { Language } from "../preferences.ts";
+import { Variable } from "../store.ts";
 import { en } from "./en.ts";
 import type { ViewWords } from "./views.ts";
 
@@ -22,12 +23,12 @@ const OTHERS: Readonly<Record<Exclude<Language, "en">, () => Promise<Translation
   "zh-CN": async () => ({ words: (await import("./zh.ts")).zh }),
 };
 
-const here = new Map<Language, Translation>([["en", { words: en }]]);
-const listeners = new Set<() => void>();
+type Translations = ReadonlyMap<Language, Translation>;
+const loaded = new Variable<Translations>(new Map([["en", { words: en }]]));
 
 /** Texts of a language; English until it is loaded. */
 export function wordsOf(language: Language): Words {
-  return here.get(language)?.words ?? en;
+  return loaded.get().get(language)?.words ?? en;
 }
 
 /** Texts of a view; `undefined`: the view has its own, or the language is not loaded. */
@@ -35,23 +36,19 @@ export function viewWordsOf<V extends keyof ViewWords>(
   language: Language,
   view: V,
 ): ViewWords[V] | undefined {
-  return here.get(language)?.views?.[view];
+  return loaded.get().get(language)?.views?.[view];
 }
 
 /** Subscribes to loaded languages. */
-export function onWords(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
+export const onWords = loaded.subscribe;
 
 export function takeWords(language: Language, translation: Translation): void {
-  here.set(language, translation);
-  for (const listener of listeners) listener();
+  loaded.set(new Map([...loaded.get(), [language, translation]]));
 }
 
 /** Loads a language. If that fails, it is tried again when the language is chosen again. */
 export async function fetchWords(language: Language): Promise<void> {
-  if (language === "en" || here.has(language)) return;
+  if (language === "en" || loaded.get().has(language)) return;
   const translation = await OTHERS[language]().catch(() => undefined);
-  if (translation !== undefined && !here.has(language)) takeWords(language, translation);
+  if (translation !== undefined && !loaded.get().has(language)) takeWords(language, translation);
 }

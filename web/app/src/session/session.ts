@@ -5,6 +5,7 @@
 
 import { ApiError, Throughline } from "@throughline/client";
 import { DRAFTS_KEY } from "../chat/composer/drafts.ts";
+import { Store } from "../store.ts";
 
 export const KEY = "throughline.key";
 
@@ -18,19 +19,14 @@ export type SessionState =
 
 const RETRY_MS = 2_000;
 
-export class Session {
-  #state: SessionState = { phase: "entering" };
-  readonly #listeners = new Set<() => void>();
-
-  readonly get = (): SessionState => this.#state;
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
+export class Session extends Store<SessionState> {
+  constructor() {
+    super({ phase: "entering" });
+  }
 
   /** Signs in with a stored key or a link. */
   async enter(link = takeLink()): Promise<void> {
-    this.#set({ phase: "entering" });
+    this.replace({ phase: "entering" });
     try {
       const kept = read();
       if (kept !== undefined && (await isGood(kept))) return this.#in(kept);
@@ -38,7 +34,7 @@ export class Session {
       // needed.
       if (link === undefined && (await isGood(undefined))) return this.#in(undefined);
       if (link === undefined)
-        return this.#set({ phase: "out", ...(kept === undefined ? {} : { refused: "key" }) });
+        return this.replace({ phase: "out", ...(kept === undefined ? {} : { refused: "key" }) });
       if (link.key !== undefined) return await this.use(link.key);
       const made = await new Throughline({ baseUrl: "" }).call("POST /v1/sign-in", {
         body: { ticket: link.ticket },
@@ -47,15 +43,15 @@ export class Session {
       this.#in(made.key);
     } catch (error) {
       if (error instanceof ApiError && error.status === 401)
-        return this.#set({ phase: "out", refused: "link" });
-      this.#set({ phase: "unreachable" });
+        return this.replace({ phase: "out", refused: "link" });
+      this.replace({ phase: "unreachable" });
       setTimeout(() => void this.enter(link), RETRY_MS);
     }
   }
 
   /** Signs in with a typed key. */
   async use(key: string): Promise<void> {
-    if (!(await isGood(key))) return this.#set({ phase: "out", refused: "key" });
+    if (!(await isGood(key))) return this.replace({ phase: "out", refused: "key" });
     keep(key);
     this.#in(key);
   }
@@ -75,9 +71,9 @@ export class Session {
 
   /** The key is no longer valid. */
   leave(): void {
-    if (this.#state.phase !== "in") return;
+    if (this.state.phase !== "in") return;
     forget();
-    this.#set({ phase: "out", refused: "key" });
+    this.replace({ phase: "out", refused: "key" });
   }
 
   /**
@@ -85,10 +81,10 @@ export class Session {
    * session, if there is one.
    */
   async signOut(): Promise<string | undefined> {
-    if (this.#state.phase !== "in") return undefined;
-    const { provider_url } = await this.#state.client.call("POST /v1/sign-out");
+    if (this.state.phase !== "in") return undefined;
+    const { provider_url } = await this.state.client.call("POST /v1/sign-out");
     forget();
-    this.#set({ phase: "out" });
+    this.replace({ phase: "out" });
     return provider_url ?? undefined;
   }
 
@@ -100,12 +96,7 @@ export class Session {
       return response;
     };
     const client = new Throughline({ baseUrl: "", key, fetch: guarded, webSocket: globalThis.WebSocket });
-    this.#set({ phase: "in", client });
-  }
-
-  #set(state: SessionState): void {
-    this.#state = state;
-    for (const listener of this.#listeners) listener();
+    this.replace({ phase: "in", client });
   }
 }
 

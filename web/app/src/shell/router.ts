@@ -1,23 +1,20 @@
 // Router: the path of the address, its query and its hash. Framework-free.
 
-type Listener = () => void;
+import { Variable } from "../store.ts";
+
 /** Called before navigation; `false` cancels it. */
 type Guard = (to: string) => boolean;
 
-const listeners = new Set<Listener>();
 const address = (): string => location.pathname + location.search + location.hash;
 let guard: Guard | undefined;
-let here = address();
-
-function tell(): void {
-  here = address();
-  for (const listener of listeners) listener();
-}
+/** The address after the last navigation. */
+const current = new Variable(address());
+const navigated = (): void => current.set(address());
 
 globalThis.addEventListener?.("popstate", () => {
   // Going back cannot be canceled, but reverted.
-  if (guard?.(address()) === false) history.pushState(null, "", here);
-  else tell();
+  if (guard?.(address()) === false) history.pushState(null, "", current.get());
+  else navigated();
 });
 
 export const path = (): string => location.pathname;
@@ -26,10 +23,7 @@ export const search = (): string => location.search;
 /** The hash with `#`, for data that no server may get. */
 export const hash = (): string => location.hash;
 
-export function onPath(listener: Listener): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
-}
+export const onPath = current.subscribe;
 
 /** Registers a guard for unsaved changes. Returns a function that removes it. */
 export function guarded(by: Guard): () => void {
@@ -44,5 +38,5 @@ export function go(to: string, how: "push" | "replace" = "push"): void {
   if (to === address() || guard?.(to) === false) return;
   if (how === "push") history.pushState(null, "", to);
   else history.replaceState(null, "", to);
-  tell();
+  navigated();
 }

@@ -1,4 +1,5 @@
 import { type ComponentType, type ReactNode, useEffect, useSyncExternalStore } from "react";
+import { Variable } from "../store.ts";
 import { PartFailed } from "./part-failed.tsx";
 
 /**
@@ -35,35 +36,25 @@ export function later<P extends object>(
   fetch: () => Promise<{ default: ComponentType<P> }>,
   usually: Missed = "inline",
 ) {
-  let state: LaterState<P> = { isRequested: false, failures: 0 };
-  const listeners = new Set<() => void>();
-  const subscribe = (listener: () => void): (() => void) => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  };
-  const get = (): LaterState<P> => state;
-  const setState = (next: LaterState<P>): void => {
-    state = next;
-    for (const listener of listeners) listener();
-  };
+  const state = new Variable<LaterState<P>>({ isRequested: false, failures: 0 });
   /** Preloads the part. True: it is loaded. */
   const ask = async (): Promise<boolean> => {
-    const { part, isRequested, failures } = state;
+    const { part, isRequested, failures } = state.get();
     if (isRequested || part !== undefined) return part !== undefined;
-    setState({ isRequested: true, failures });
+    state.set({ isRequested: true, failures });
     try {
       const fetched = await fetch();
       failed.delete(ask);
-      setState({ part: fetched.default, isRequested: false, failures: 0 });
+      state.set({ part: fetched.default, isRequested: false, failures: 0 });
       return true;
     } catch {
       failed.add(ask);
-      setState({ isRequested: false, failures: failures + 1 });
+      state.set({ isRequested: false, failures: failures + 1 });
       return false;
     }
   };
   function Later({ meanwhile, missed = usually, ...props }: P & LaterProps): ReactNode {
-    const { part, isRequested, failures } = useSyncExternalStore(subscribe, get);
+    const { part, isRequested, failures } = useSyncExternalStore(state.subscribe, state.get);
     useEffect(() => void ask(), []);
     if (part !== undefined) {
       const Part = part as ComponentType<object>;

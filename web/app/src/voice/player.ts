@@ -1,5 +1,6 @@
 // One voice at a time: plays a recording while it still grows, and reports its loudness. Framework-free.
 
+import { Store } from "../store.ts";
 import type { Recording } from "./recording.ts";
 
 /** Audio scheduled ahead of time, so that a busy page leaves no gap. */
@@ -23,10 +24,9 @@ interface Stretch {
 
 const SILENT: Playing = { recording: undefined, isPaused: false };
 
-export class VoicePlayer {
+export class VoicePlayer extends Store<Playing> {
   #context: AudioContext | undefined;
   #analyser: AnalyserNode | undefined;
-  #state: Playing = SILENT;
   #stretches: Stretch[] = [];
   /** Index of the next piece to schedule, and its start in seconds. */
   #nextPiece = 0;
@@ -35,19 +35,16 @@ export class VoicePlayer {
   #position = 0;
   #frame: number | undefined;
   #queued: Recording[] = [];
-  readonly #listeners = new Set<() => void>();
   /** Called with the loudness, from 0 to 1, in every frame of playback, and with 0 at its end. */
   onLevel: (level: number) => void = () => undefined;
 
-  readonly get = (): Playing => this.#state;
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
+  constructor() {
+    super(SILENT);
+  }
 
   /** Playback position in this recording, in seconds. */
   positionIn(recording: Recording): number {
-    return this.#state.recording === recording ? this.#position : 0;
+    return this.state.recording === recording ? this.#position : 0;
   }
 
   /** Plays from a position in seconds. Any other recording stops. */
@@ -59,45 +56,45 @@ export class VoicePlayer {
     this.#nextPiece = 0;
     this.#nextFrom = 0;
     this.#nextAt = 0;
-    this.#set({ recording, isPaused: false });
+    this.replace({ recording, isPaused: false });
     await this.#context.resume();
     this.#follow();
   }
 
   /** Plays the recording as soon as the player is idle. */
   queue(recording: Recording): void {
-    if (this.#state.recording === undefined) void this.play(recording);
+    if (this.state.recording === undefined) void this.play(recording);
     else this.#queued.push(recording);
   }
 
   /** Stops this recording and removes it from the queue. */
   drop(recording: Recording): void {
     this.#queued = this.#queued.filter((queued) => queued !== recording);
-    if (this.#state.recording === recording) this.stop();
+    if (this.state.recording === recording) this.stop();
   }
 
   pause(): void {
-    if (this.#state.recording === undefined) return;
+    if (this.state.recording === undefined) return;
     this.#silence();
-    this.#set({ ...this.#state, isPaused: true });
+    this.update({ isPaused: true });
   }
 
   /** Stops at once, and clears the queue. */
   stop(): void {
     this.#queued = [];
     this.#silence();
-    this.#set(SILENT);
+    this.replace(SILENT);
   }
 
   #end(): void {
     this.#silence();
-    this.#set(SILENT);
+    this.replace(SILENT);
     const next = this.#queued.shift();
     if (next !== undefined) void this.play(next);
   }
 
   readonly #follow = (): void => {
-    const { recording, isPaused } = this.#state;
+    const { recording, isPaused } = this.state;
     const context = this.#context;
     if (recording === undefined || isPaused || context === undefined) return;
     this.#handOver(recording, context);
@@ -109,7 +106,7 @@ export class VoicePlayer {
     const isOver = recording.isComplete && this.#position >= recording.seconds - 0.01;
     if (isOver) return this.#end();
     this.onLevel(this.#level());
-    for (const listener of this.#listeners) listener();
+    this.notify();
     this.#frame = requestAnimationFrame(this.#follow);
   };
 
@@ -172,11 +169,6 @@ export class VoicePlayer {
     }
     this.#stretches = [];
     this.onLevel(0);
-  }
-
-  #set(state: Playing): void {
-    this.#state = state;
-    for (const listener of this.#listeners) listener();
   }
 }
 

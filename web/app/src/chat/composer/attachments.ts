@@ -1,6 +1,7 @@
 // Attachments of the next message: read or uploaded as soon as they are added. Framework-free.
 
 import type { Throughline } from "@throughline/client";
+import { Store } from "../../store.ts";
 import type { DraftPart } from "../model/entry.ts";
 import { fileIn } from "../model/file-text.ts";
 
@@ -53,22 +54,15 @@ interface State {
 }
 
 /** Attachments of the next message, and refused files. */
-export class Attachments {
-  #state: State = { list: [], refused: [] };
+export class Attachments extends Store<State> {
   #keys = 0;
   readonly #client: Throughline;
   readonly #reading = new Map<number, AbortController>();
-  readonly #listeners = new Set<() => void>();
 
   constructor(client: Throughline) {
+    super({ list: [], refused: [] });
     this.#client = client;
   }
-
-  readonly get = (): State => this.#state;
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
 
   /** Attaches these files, as far as possible. */
   readonly add = async (files: Iterable<File>): Promise<void> => {
@@ -78,26 +72,26 @@ export class Attachments {
 
   readonly remove = (key: number): void => {
     this.#reading.get(key)?.abort();
-    const url = this.#state.list.find((one) => one.key === key)?.url;
+    const url = this.state.list.find((one) => one.key === key)?.url;
     if (url !== undefined) URL.revokeObjectURL(url);
-    this.#set({ list: this.#state.list.filter((one) => one.key !== key) });
+    this.update({ list: this.state.list.filter((one) => one.key !== key) });
   };
 
   /** Clears the list of refused files. */
   readonly dismiss = (): void => {
-    if (this.#state.refused.length > 0) this.#set({ refused: [] });
+    if (this.state.refused.length > 0) this.update({ refused: [] });
   };
 
   /** Takes all loaded attachments. Their pictures stay visible. */
   take(): readonly Attachment[] {
-    const taken = this.#state.list.filter(({ part }) => part !== undefined);
-    this.#set({ list: [], refused: [] });
+    const taken = this.state.list.filter(({ part }) => part !== undefined);
+    this.update({ list: [], refused: [] });
     return taken;
   }
 
   /** Restores taken attachments that were not sent. */
   readonly putBack = (taken: readonly Attachment[]): void =>
-    this.#set({ list: [...taken, ...this.#state.list] });
+    this.update({ list: [...taken, ...this.state.list] });
 
   /** Restores the files of a retracted message. */
   readonly restore = (parts: readonly DraftPart[]): void => {
@@ -115,14 +109,14 @@ export class Attachments {
     const key = this.#key();
     const name = file.name || (file.type.startsWith("image/") ? "image" : "file");
     const refuse = (why: Refusal): void => {
-      this.#set({ refused: [...this.#state.refused, { key, name, bytes: file.size, why }] });
+      this.update({ refused: [...this.state.refused, { key, name, bytes: file.size, why }] });
     };
-    if (this.#state.list.length >= FILES_MAX) return refuse("too_many");
+    if (this.state.list.length >= FILES_MAX) return refuse("too_many");
     const leave = new AbortController();
     this.#reading.set(key, leave);
     const isDrawn = /^image\/(?!svg)/.test(file.type);
     const url = isDrawn ? URL.createObjectURL(file) : undefined;
-    this.#set({ list: [...this.#state.list, { key, name, bytes: file.size, url }] });
+    this.update({ list: [...this.state.list, { key, name, bytes: file.size, url }] });
     try {
       const { read } = await import("./files/read.ts");
       const found = await read(file, name, this.#client, leave.signal);
@@ -131,7 +125,7 @@ export class Attachments {
       const part: DraftPart = image ? { ...found, url: url ?? "", name } : found;
       const textBytes = image ? 0 : bytesOf(found.text);
       if (this.#textBytes() + textBytes > FILES_TEXT_BYTES_MAX) throw new FileRefused("together");
-      this.#set({ list: this.#state.list.map((one) => (one.key === key ? { ...one, part } : one)) });
+      this.update({ list: this.state.list.map((one) => (one.key === key ? { ...one, part } : one)) });
     } catch (error) {
       if (leave.signal.aborted) return;
       this.remove(key);
@@ -142,18 +136,13 @@ export class Attachments {
   }
 
   #textBytes(): number {
-    const texts = this.#state.list.map(({ part }) => (part?.type === "text" ? bytesOf(part.text) : 0));
+    const texts = this.state.list.map(({ part }) => (part?.type === "text" ? bytesOf(part.text) : 0));
     return texts.reduce((sum, bytes) => sum + bytes, 0);
   }
 
   #key(): number {
     this.#keys += 1;
     return this.#keys;
-  }
-
-  #set(change: Partial<State>): void {
-    this.#state = { ...this.#state, ...change };
-    for (const listener of this.#listeners) listener();
   }
 }
 

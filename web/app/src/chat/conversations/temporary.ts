@@ -1,16 +1,5 @@
 // Whether the next conversation is temporary: neither listed nor searched, and deleted when it is closed. Framework-free.
 
-let isTemporary = false;
-const listeners = new Set<() => void>();
+import { Variable } from "../../store.ts";
 
-export const temporary = {
-  get: (): boolean => isTemporary,
-  set: (value: boolean): void => {
-    isTemporary = value;
-    for (const listener of listeners) listener();
-  },
-  subscribe: (listener: () => void): (() => void) => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  },
-};
+export const temporary = new Variable(false);

@@ -13,6 +13,7 @@ import {
   type TurnStarted,
   TurnStore,
 } from "@throughline/client";
+import { Store } from "../../store.ts";
 import { delivered } from "./delivery.ts";
 import {
   type ConversationState,
@@ -61,42 +62,35 @@ export class MessageRetractedError extends Error {
   override readonly name = "MessageRetractedError";
 }
 
-export class ConversationStore {
+export class ConversationStore extends Store<ConversationState> {
   /** Pending messages by conversation, "" for the new one: they are sent even if another conversation is opened. */
   readonly #outgoing = new Map<string, Outgoing>();
   readonly #retracted = new Set<string>();
   readonly #client: Throughline;
   readonly #options: ConversationOptions;
-  readonly #listeners = new Set<() => void>();
-  #state = NEW;
   #leave = new AbortController();
   #keys = 0;
 
   constructor(client: Throughline, options: ConversationOptions = {}) {
+    super(NEW);
     this.#client = client;
     this.#options = options;
   }
-
-  readonly get = (): ConversationState => this.#state;
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
 
   /**
    * Opens a conversation, at its end or at a turn; `undefined`: a new one. Turns of the previous conversation continue, and
    * a temporary one is deleted.
    */
   async open(id: string | undefined, turnId?: string): Promise<void> {
-    if (id === this.#state.id && this.#state.phase !== "missing") {
-      if (id === undefined || turnId === undefined || turnId === this.#state.target) return;
-      if (this.#state.entries.some((entry) => entry.turnId === turnId)) return this.#set({ target: turnId });
+    if (id === this.state.id && this.state.phase !== "missing") {
+      if (id === undefined || turnId === undefined || turnId === this.state.target) return;
+      if (this.state.entries.some((entry) => entry.turnId === turnId)) return this.update({ target: turnId });
       return await this.#load(id, turnId);
     }
-    const left = this.#state;
+    const left = this.state;
     this.#leave.abort();
     this.#leave = new AbortController();
-    this.#set({ ...NEW, phase: id === undefined ? "new" : "loading", id });
+    this.update({ ...NEW, phase: id === undefined ? "new" : "loading", id });
     // A conversation with a running turn cannot be deleted; the server does that a day later.
     if (left.isTemporary && left.id !== undefined) void this.#delete(left.id).catch(() => undefined);
     if (id !== undefined) await this.#load(id, turnId);
@@ -112,7 +106,7 @@ export class ConversationStore {
 
   /** Makes a temporary conversation permanent. */
   async keep(): Promise<void> {
-    const { id } = this.#state;
+    const { id } = this.state;
     if (id === undefined) return;
     await this.#try(async () => {
       const path = { conversation_id: id };
@@ -120,17 +114,18 @@ export class ConversationStore {
         path,
         body: { temporary: false },
       });
-      this.#set({ isTemporary: false });
+      this.update({ isTemporary: false });
     });
   }
 
+  /** Called when the view unmounts, so there is nobody to notify. */
   close(): void {
     this.#leave.abort();
-    this.#state = NEW;
+    this.state = NEW;
   }
 
   async loadOlder(): Promise<void> {
-    const { id, before, entries } = this.#state;
+    const { id, before, entries } = this.state;
     if (id === undefined || before === undefined) return;
     const leaf = entries.at(-1)?.turnId;
     const part = await this.#client.call("GET /v1/conversations/{conversation_id}/messages", {
@@ -139,12 +134,12 @@ export class ConversationStore {
       signal: this.#leave.signal,
     });
     const older = part.messages.map(({ turn_id, message }) => this.#entry(turn_id, new TurnStore(message)));
-    this.#set({ entries: [...older, ...this.#state.entries], before: part.before ?? undefined });
+    this.update({ entries: [...older, ...this.state.entries], before: part.before ?? undefined });
   }
 
   /** Loads the turns after the loaded ones. */
   async loadNewer(): Promise<void> {
-    const { id, after, entries } = this.#state;
+    const { id, after, entries } = this.state;
     if (id === undefined || after === undefined) return;
     const part = await this.#client.call("GET /v1/conversations/{conversation_id}/messages", {
       path: { conversation_id: id },
@@ -152,16 +147,16 @@ export class ConversationStore {
       signal: this.#leave.signal,
     });
     const newer = part.messages.map(({ turn_id, message }) => this.#entry(turn_id, new TurnStore(message)));
-    this.#set({ entries: [...entries, ...newer], after: part.after ?? undefined });
+    this.update({ entries: [...entries, ...newer], after: part.after ?? undefined });
   }
 
   /** Looks for changes from another tab or the server. */
   async refresh(): Promise<void> {
-    const { id, running, entries, after } = this.#state;
+    const { id, running, entries, after } = this.state;
     // A reader in the middle of the conversation is not moved.
     if (id === undefined || running !== undefined || after !== undefined) return;
     const tree = await this.#tree(id);
-    if (tree === undefined || this.#state.running !== undefined) return;
+    if (tree === undefined || this.state.running !== undefined) return;
     const last = entries.at(-1)?.turnId;
     if ((tree.leaf_id ?? undefined) !== last || tree.running_turn_id != null) await this.#load(id);
   }
@@ -169,8 +164,8 @@ export class ConversationStore {
   /** Sends a message that begins a turn. `agent`: answers this message only, with its own model. */
   async send(draft: readonly DraftPart[], mode: Mode | undefined, agent?: string): Promise<void> {
     // A new message continues from the end, wherever the reader is.
-    if (this.#state.after !== undefined && this.#state.id !== undefined) await this.#load(this.#state.id);
-    const { entries, id } = this.#state;
+    if (this.state.after !== undefined && this.state.id !== undefined) await this.#load(this.state.id);
+    const { entries, id } = this.state;
     const parent = entries.at(-1)?.turnId;
     await this.#begin(entries, draft, {
       input: draft.map(partOf),
@@ -188,9 +183,9 @@ export class ConversationStore {
     mode: Mode | undefined,
     model?: string,
   ): Promise<void> {
-    const { entries, id, tree } = this.#state;
+    const { entries, id, tree } = this.state;
     const at = entries.indexOf(entry);
-    if (id === undefined || at < 0 || this.#state.running !== undefined) return;
+    if (id === undefined || at < 0 || this.state.running !== undefined) return;
     const before = await this.#inputOf(entry);
     // Edited text, and the same pictures and files.
     const input = draft === undefined ? before : [...draft.map(partOf), ...filesIn(before)];
@@ -208,7 +203,7 @@ export class ConversationStore {
 
   /** Runs an ended call again in a new turn, so that the model sees the result. */
   async retryCall(entry: Entry, toolId: string, text: string): Promise<void> {
-    const { entries, running } = this.#state;
+    const { entries, running } = this.state;
     const at = entries.indexOf(entry);
     const turnId = entry.turnId;
     if (at < 0 || turnId === undefined || running !== undefined) return;
@@ -223,7 +218,7 @@ export class ConversationStore {
 
   /** Alternative turns at the position of this one, oldest first. */
   siblings(entry: Entry): readonly TurnNode[] {
-    const { tree } = this.#state;
+    const { tree } = this.state;
     const current = tree.find((node) => node.id === entry.turnId);
     if (current === undefined) return [];
     return tree.filter(
@@ -233,7 +228,7 @@ export class ConversationStore {
 
   /** Switches to the newest end of this turn's branch. */
   async switchTo(turnId: string): Promise<void> {
-    const { id, tree } = this.#state;
+    const { id, tree } = this.state;
     if (id === undefined) return;
     let leaf = turnId;
     for (;;) {
@@ -252,10 +247,10 @@ export class ConversationStore {
 
   /** Stops the running turn. Finished parts stay. */
   async stop(): Promise<void> {
-    const turnId = this.#state.running?.turnId;
+    const turnId = this.state.running?.turnId;
     if (turnId === undefined)
-      return this.#outgoing.get(this.#state.id ?? "")?.unsend.abort(new MessageRetractedError());
-    this.#set({ isStopping: true });
+      return this.#outgoing.get(this.state.id ?? "")?.unsend.abort(new MessageRetractedError());
+    this.update({ isStopping: true });
     await this.#try(() =>
       this.#client.call("POST /v1/turns/{turn_id}/cancel", { path: { turn_id: turnId } }),
     );
@@ -284,13 +279,13 @@ export class ConversationStore {
 
   /** Sends a message to the running turn. If that has ended by then, the message begins the next turn. */
   async steer(draft: readonly DraftPart[], when: "next_step" | "after_turn"): Promise<void> {
-    const turn_id = this.#state.running?.turnId;
+    const turn_id = this.state.running?.turnId;
     if (turn_id === undefined) return;
     const { signal } = this.#leave;
     const unsent: Unsent = { id: newKey(), draft, when };
-    const forget = (): void => this.#set({ unsent: this.#state.unsent.filter((one) => one !== unsent) });
+    const forget = (): void => this.update({ unsent: this.state.unsent.filter((one) => one !== unsent) });
     const show = (): void => {
-      if (!this.#state.unsent.includes(unsent)) this.#set({ unsent: [...this.#state.unsent, unsent] });
+      if (!this.state.unsent.includes(unsent)) this.update({ unsent: [...this.state.unsent, unsent] });
     };
     const send = async (): Promise<void> => {
       if (this.#retracted.delete(unsent.id)) return;
@@ -304,11 +299,11 @@ export class ConversationStore {
       const isOver = error instanceof ApiError && (error.status === 404 || error.status === 409);
       if (isOver && !signal.aborted) {
         forget();
-        return await (this.#state.running === undefined
+        return await (this.state.running === undefined
           ? this.send(draft, undefined)
           : this.steer(draft, when));
       }
-      if (!signal.aborted) this.#set({ failure: error });
+      if (!signal.aborted) this.update({ failure: error });
     } finally {
       if (!signal.aborted) forget();
     }
@@ -316,12 +311,12 @@ export class ConversationStore {
 
   /** Retracts a message that is queued here or on the server. */
   async retractMessage(messageId: string): Promise<void> {
-    if (this.#state.unsent.some(({ id }) => id === messageId)) {
+    if (this.state.unsent.some(({ id }) => id === messageId)) {
       this.#retracted.add(messageId);
-      this.#set({ unsent: this.#state.unsent.filter(({ id }) => id !== messageId) });
+      this.update({ unsent: this.state.unsent.filter(({ id }) => id !== messageId) });
       return;
     }
-    const turn_id = this.#state.running?.turnId;
+    const turn_id = this.state.running?.turnId;
     if (turn_id === undefined) return;
     await this.#try(async () => {
       const path = { turn_id, message_id: messageId };
@@ -330,8 +325,8 @@ export class ConversationStore {
     await this.#loadQueued(turn_id);
   }
 
-  readonly dismissFailure = (): void => this.#set({ failure: undefined });
-  readonly fail = (failure: unknown): void => this.#set({ failure });
+  readonly dismissFailure = (): void => this.update({ failure: undefined });
+  readonly fail = (failure: unknown): void => this.update({ failure });
 
   async #load(id: string, around?: string): Promise<void> {
     const { signal } = this.#leave;
@@ -358,18 +353,18 @@ export class ConversationStore {
           body: { leaf_id },
           signal,
         });
-      const known = new Map(this.#state.entries.map((entry) => [entry.turnId, entry]));
+      const known = new Map(this.state.entries.map((entry) => [entry.turnId, entry]));
       const entries = branch.messages.map(({ turn_id, message, status }) => {
         const old = known.get(turn_id);
         if (old !== undefined && status !== "running") return old;
         return this.#entry(turn_id, new TurnStore(message));
       });
       const [before, after] = [branch.before ?? undefined, branch.after ?? undefined];
-      this.#set({ phase: "ready", title: tree.title, entries, before, after, target: around });
+      this.update({ phase: "ready", title: tree.title, entries, before, after, target: around });
       const running = entries.find((entry) => entry.turnId === tree.running_turn_id);
       if (running !== undefined) void this.#follow(running);
     });
-    if (this.#state.phase === "loading" && !signal.aborted) this.#set({ phase: "missing" });
+    if (this.state.phase === "loading" && !signal.aborted) this.update({ phase: "missing" });
   }
 
   async #tree(id: string) {
@@ -379,7 +374,7 @@ export class ConversationStore {
       signal,
     });
     if (signal.aborted) return undefined;
-    this.#set({ tree: tree.tree, title: tree.title, isTemporary: tree.temporary });
+    this.update({ tree: tree.tree, title: tree.title, isTemporary: tree.temporary });
     return tree;
   }
 
@@ -403,7 +398,7 @@ export class ConversationStore {
   async #newConversation(signal: AbortSignal): Promise<Pick<StartTurn, "conversation_id">> {
     if (this.#options.isTemporary?.() !== true) return {};
     const made = await this.#client.call("POST /v1/conversations", { body: { temporary: true }, signal });
-    this.#set({ isTemporary: true });
+    this.update({ isTemporary: true });
     return { conversation_id: made.id };
   }
 
@@ -412,19 +407,19 @@ export class ConversationStore {
     draft: readonly DraftPart[],
     start: (signal: AbortSignal, onConnection: (connection: ConnectionState) => void) => Promise<TurnStarted>,
   ): Promise<void> {
-    const previous = this.#state.entries;
+    const previous = this.state.entries;
     const entry: Entry = { ...this.#entry(undefined, new TurnStore()), draft };
     const outgoing: Outgoing = { before, entry, unsend: new AbortController(), connection: undefined };
-    const conversation = this.#state.id ?? "";
+    const conversation = this.state.id ?? "";
     this.#outgoing.set(conversation, outgoing);
-    this.#set({ failure: undefined, title: this.#state.title || wordsIn(draft) });
+    this.update({ failure: undefined, title: this.state.title || wordsIn(draft) });
     this.#showOutgoing();
-    const isHere = (): boolean => this.#state.running === outgoing.entry;
+    const isHere = (): boolean => this.state.running === outgoing.entry;
     this.#client.prepare();
     try {
       const started = await start(outgoing.unsend.signal, (connection) => {
         outgoing.connection = connection;
-        if (isHere()) this.#set({ connection });
+        if (isHere()) this.update({ connection });
       });
       this.#outgoing.delete(conversation);
       // If another conversation is open, this one shows the turn when it is opened again.
@@ -432,49 +427,49 @@ export class ConversationStore {
       const taken: Entry = { ...entry, turnId: started.turn_id };
       this.#exchange(entry, taken);
       const id = started.conversation_id ?? undefined;
-      if (id !== undefined && this.#state.id === undefined) {
-        this.#set({ id });
+      if (id !== undefined && this.state.id === undefined) {
+        this.update({ id });
         this.#options.onBegun?.(id);
       }
       await this.#follow(taken);
     } catch (error) {
       this.#outgoing.delete(conversation);
-      if (!isHere()) return this.#set({ failure: error });
+      if (!isHere()) return this.update({ failure: error });
       // Nothing has started: the state is restored, and the text is back in the composer.
       const failure = error instanceof MessageRetractedError ? undefined : error;
-      const phase = previous.length === 0 && this.#state.id === undefined ? "new" : "ready";
-      this.#set({ phase, entries: previous, running: undefined, connection: undefined, failure });
-      if (phase === "new") this.#set({ title: "" });
+      const phase = previous.length === 0 && this.state.id === undefined ? "new" : "ready";
+      this.update({ phase, entries: previous, running: undefined, connection: undefined, failure });
+      if (phase === "new") this.update({ title: "" });
       const busy = error instanceof ApiError && error.code === "conversation_busy";
-      if (busy && this.#state.id !== undefined) await this.#load(this.#state.id);
+      if (busy && this.state.id !== undefined) await this.#load(this.state.id);
       throw error;
     }
   }
 
   /** Appends messages that are still being sent. */
   #showOutgoing(): void {
-    const { id, phase } = this.#state;
+    const { id, phase } = this.state;
     const outgoing = phase === "missing" ? undefined : this.#outgoing.get(id ?? "");
     if (outgoing === undefined) return;
     const { before, entry: running, connection } = outgoing;
     // After a reload the same turns are other entries, and maybe more of them.
     const last = before.at(-1)?.turnId;
-    const at = this.#state.entries.findIndex(({ turnId }) => turnId !== undefined && turnId === last);
-    const known = at < 0 ? before : this.#state.entries.slice(0, at + 1);
-    this.#set({ phase: "ready", entries: [...known, running], running, connection, isStopping: false });
+    const at = this.state.entries.findIndex(({ turnId }) => turnId !== undefined && turnId === last);
+    const known = at < 0 ? before : this.state.entries.slice(0, at + 1);
+    this.update({ phase: "ready", entries: [...known, running], running, connection, isStopping: false });
   }
 
   async #follow(entry: Entry): Promise<void> {
     const { signal } = this.#leave;
     const { turnId, store } = entry;
     if (turnId === undefined) return;
-    this.#set({ running: entry, connection: { state: "connecting" } });
-    const { id: conversationId, title } = this.#state;
+    this.update({ running: entry, connection: { state: "connecting" } });
+    const { id: conversationId, title } = this.state;
     const unsubscribe = this.#options.listeners?.(turnId).map((listener) => store.listen(listener));
     const after = store.head().seq;
     try {
       const onConnection = (connection: ConnectionState): void => {
-        if (!signal.aborted) this.#set({ connection });
+        if (!signal.aborted) this.update({ connection });
       };
       const events = this.#client.follow(turnId, { signal, onConnection, ...(after > 0 ? { after } : {}) });
       for await (const batch of events.batches()) {
@@ -482,33 +477,33 @@ export class ConversationStore {
         if (batch.some(({ type }) => type === "user_message")) void this.#loadQueued(turnId);
       }
     } catch (error) {
-      if (!signal.aborted) this.#set({ failure: error });
+      if (!signal.aborted) this.update({ failure: error });
     } finally {
       for (const stop of unsubscribe ?? []) stop();
     }
     if (signal.aborted) return this.#options.onLeft?.({ turnId, conversationId, title });
-    const isAwaited = this.#state.waiting.length > 0;
-    this.#set({ running: undefined, connection: undefined, isStopping: false, waiting: [] });
+    const isAwaited = this.state.waiting.length > 0;
+    this.update({ running: undefined, connection: undefined, isStopping: false, waiting: [] });
     this.#options.onEnd?.(entry);
     await this.#followNextTurn(turnId, isAwaited);
   }
 
   /** A message that was queued for the end of a turn begins the next one on the server, a moment later. */
   async #followNextTurn(ended: string, isAwaited: boolean): Promise<void> {
-    const { id } = this.#state;
+    const { id } = this.state;
     const { signal } = this.#leave;
     if (id === undefined) return;
     await this.#try(async () => {
       for (const ms of isAwaited ? [0, ...NEXT_TURN_MS] : [0]) {
         if (ms > 0) await new Promise((resolve) => setTimeout(resolve, ms));
         const tree = signal.aborted ? undefined : await this.#tree(id);
-        if (tree === undefined || this.#state.running !== undefined) return;
+        if (tree === undefined || this.state.running !== undefined) return;
         const next = tree.running_turn_id ?? tree.leaf_id ?? undefined;
         if (next === undefined || next === ended) continue;
         // It may have ended already: then it is loaded as a whole.
         if (tree.running_turn_id == null) return await this.#load(id);
         const entry = this.#entry(next, new TurnStore());
-        this.#set({ entries: [...this.#state.entries, entry] });
+        this.update({ entries: [...this.state.entries, entry] });
         return await this.#follow(entry);
       }
     });
@@ -518,7 +513,7 @@ export class ConversationStore {
   async #loadQueued(turn_id: string): Promise<void> {
     try {
       const { messages } = await this.#client.call("GET /v1/turns/{turn_id}/messages", { path: { turn_id } });
-      if (this.#state.running?.turnId === turn_id) this.#set({ waiting: messages });
+      if (this.state.running?.turnId === turn_id) this.update({ waiting: messages });
     } catch {
       // An ended turn has no queued messages.
     }
@@ -544,8 +539,8 @@ export class ConversationStore {
   }
 
   #exchange(old: Entry, entry: Entry): void {
-    const entries = this.#state.entries.map((one) => (one === old ? entry : one));
-    this.#set({ entries, running: this.#state.running === old ? entry : this.#state.running });
+    const entries = this.state.entries.map((one) => (one === old ? entry : one));
+    this.update({ entries, running: this.state.running === old ? entry : this.state.running });
   }
 
   async #try(act: () => Promise<unknown>): Promise<void> {
@@ -553,12 +548,7 @@ export class ConversationStore {
     try {
       await act();
     } catch (error) {
-      if (!signal.aborted) this.#set({ failure: error });
+      if (!signal.aborted) this.update({ failure: error });
     }
-  }
-
-  #set(change: Partial<ConversationState>): void {
-    this.#state = { ...this.#state, ...change };
-    for (const listener of this.#listeners) listener();
   }
 }

@@ -1,5 +1,7 @@
 // Open approvals: with several of them, exactly one gets the keys. Framework-free.
 
+import { Store } from "../../store.ts";
+
 /** A card with an open approval. */
 export interface OpenApproval {
   id: string;
@@ -16,24 +18,19 @@ export interface OpenApproval {
 }
 
 /** The card that gets a key: the newest one on the screen, else the newest. */
-export class OpenApprovals {
-  #approvals: readonly OpenApproval[] = [];
-  readonly #listeners = new Set<() => void>();
-
-  readonly get = (): readonly OpenApproval[] => this.#approvals;
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
+export class OpenApprovals extends Store<readonly OpenApproval[]> {
+  constructor() {
+    super([]);
+  }
 
   /** Registers a card; returns a function that removes it. */
   add(approval: OpenApproval): () => void {
-    this.#set([...this.#approvals, approval]);
-    return () => this.#set(this.#approvals.filter((one) => one !== approval));
+    this.replace([...this.state, approval]);
+    return () => this.replace(this.state.filter((one) => one !== approval));
   }
 
   target(): OpenApproval | undefined {
-    return this.#approvals.findLast((one) => one.isVisible()) ?? this.#approvals.at(-1);
+    return this.state.findLast((one) => one.isVisible()) ?? this.state.at(-1);
   }
 
   /** Handles a key; returns whether it was for a card. */
@@ -60,11 +57,6 @@ export class OpenApprovals {
       default:
         return false;
     }
-  }
-
-  #set(approvals: readonly OpenApproval[]): void {
-    this.#approvals = approvals;
-    for (const listener of this.#listeners) listener();
   }
 }
 

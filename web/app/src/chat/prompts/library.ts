@@ -2,6 +2,7 @@
 
 import type { SavedPrompt, Throughline } from "@throughline/client";
 import { folded } from "@throughline/json";
+import { Store } from "../../store.ts";
 
 export interface LibraryState {
   /** The prompts; `undefined`: not loaded yet. */
@@ -10,29 +11,22 @@ export interface LibraryState {
   failure: unknown;
 }
 
-export class PromptLibrary {
-  #state: LibraryState = { prompts: undefined, failure: undefined };
+export class PromptLibrary extends Store<LibraryState> {
   #loading: Promise<void> | undefined;
   readonly #client: Throughline;
-  readonly #listeners = new Set<() => void>();
 
   constructor(client: Throughline) {
+    super({ prompts: undefined, failure: undefined });
     this.#client = client;
   }
-
-  readonly get = (): LibraryState => this.#state;
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
 
   /** Loads the prompts, one request at a time. Known prompts stay visible. */
   readonly load = (): Promise<void> => {
     this.#loading ??= this.#client
       .call("GET /v1/saved-prompts")
       .then(
-        ({ items }) => this.#set({ prompts: items, failure: undefined }),
-        (failure: unknown) => this.#set({ failure }),
+        ({ items }) => this.update({ prompts: items, failure: undefined }),
+        (failure: unknown) => this.update({ failure }),
       )
       .finally(() => {
         this.#loading = undefined;
@@ -50,22 +44,17 @@ export class PromptLibrary {
     });
     // The new prompt is created before the old one is deleted.
     if (isRenamed) await this.#delete(old.name);
-    const others = (this.#state.prompts ?? []).filter((one) => one.name !== name && one.name !== old?.name);
-    this.#set({ prompts: sorted([...others, saved]) });
+    const others = (this.state.prompts ?? []).filter((one) => one.name !== name && one.name !== old?.name);
+    this.update({ prompts: sorted([...others, saved]) });
   }
 
   async remove(name: string): Promise<void> {
     await this.#delete(name);
-    this.#set({ prompts: this.#state.prompts?.filter((one) => one.name !== name) });
+    this.update({ prompts: this.state.prompts?.filter((one) => one.name !== name) });
   }
 
   async #delete(name: string): Promise<void> {
     await this.#client.call("DELETE /v1/saved-prompts/{name}", { path: { name } });
-  }
-
-  #set(change: Partial<LibraryState>): void {
-    this.#state = { ...this.#state, ...change };
-    for (const listener of this.#listeners) listener();
   }
 }
 

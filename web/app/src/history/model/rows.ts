@@ -1,5 +1,7 @@
 // A filtered list, loaded page by page. Framework-free.
 
+import { Store } from "../../store.ts";
+
 export interface RowsState<F, R> {
   filter: F;
   rows: readonly R[];
@@ -27,33 +29,21 @@ export async function filledPage<P extends RowsPage<unknown>>(
 /** Rows per page. */
 export const ROWS = 100;
 
-export abstract class Rows<F, R, S extends RowsState<F, R>> {
-  readonly #listeners = new Set<() => void>();
-  #state: S;
+export abstract class Rows<F, R, S extends RowsState<F, R>> extends Store<S> {
   /** Aborts requests for a list that is no longer shown. */
-  #asking = new AbortController();
-  #isAskingMore = false;
-
-  protected constructor(state: S) {
-    this.#state = state;
-  }
+  #request = new AbortController();
+  #isLoadingMore = false;
 
   /** The first page, with further data about the list. */
   protected abstract first(filter: F, signal: AbortSignal): Promise<Partial<S>>;
   protected abstract page(filter: F, cursor: string, signal: AbortSignal): Promise<RowsPage<R>>;
 
-  readonly get = (): S => this.#state;
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
-
   /** Shows the rows that match this filter, newest first. Old rows stay until the response. */
   async show(filter: F): Promise<void> {
-    this.#asking.abort();
-    this.#asking = new AbortController();
-    const { signal } = this.#asking;
-    this.#isAskingMore = false;
+    this.#request.abort();
+    this.#request = new AbortController();
+    const { signal } = this.#request;
+    this.#isLoadingMore = false;
     this.#set({ filter, isLoading: true, failure: undefined });
     try {
       const found = await this.first(filter, signal);
@@ -64,29 +54,28 @@ export abstract class Rows<F, R, S extends RowsState<F, R>> {
   }
 
   async refresh(): Promise<void> {
-    await this.show(this.#state.filter);
+    await this.show(this.state.filter);
   }
 
   /** Loads the next page, if there is one and it is not loading. */
   async more(): Promise<void> {
-    const { filter, next: cursor, isLoading } = this.#state;
-    if (cursor === undefined || isLoading || this.#isAskingMore) return;
-    this.#isAskingMore = true;
-    const { signal } = this.#asking;
+    const { filter, next: cursor, isLoading } = this.state;
+    if (cursor === undefined || isLoading || this.#isLoadingMore) return;
+    this.#isLoadingMore = true;
+    const { signal } = this.#request;
     try {
       const page = await this.page(filter, cursor, signal);
       if (signal.aborted) return;
-      this.#set({ rows: [...this.#state.rows, ...page.items], next: page.next ?? undefined });
+      this.#set({ rows: [...this.state.rows, ...page.items], next: page.next ?? undefined });
     } catch (failure) {
       // Not retried automatically: a server that refuses would get requests forever.
       if (!signal.aborted) this.#set({ failure, next: undefined });
     } finally {
-      if (!signal.aborted) this.#isAskingMore = false;
+      if (!signal.aborted) this.#isLoadingMore = false;
     }
   }
 
   #set(change: Partial<RowsState<F, R>>, more: Partial<S> = {}): void {
-    this.#state = { ...this.#state, ...change, ...more };
-    for (const listener of this.#listeners) listener();
+    this.replace({ ...this.state, ...change, ...more });
   }
 }

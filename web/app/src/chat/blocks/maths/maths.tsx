@@ -1,27 +1,17 @@
 import { type ReactNode, useEffect, useSyncExternalStore } from "react";
+import { Variable } from "../../../store.ts";
 
 type Library = typeof import("./mathml.ts");
 
-let library: Library | undefined;
+const library = new Variable<Library | undefined>(undefined);
 let loading: Promise<void> | undefined;
-const listeners = new Set<() => void>();
 
 /** Loads the library with the first formula; until then, and if that fails, a formula is shown as its source. */
 function fetchLibrary(): void {
   if (loading !== undefined) return;
-  loading = import("./mathml.ts")
-    .then((found) => {
-      library = found;
-      for (const listener of listeners) listener();
-    })
-    .catch(() => {
-      loading = undefined;
-    });
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  return () => listeners.delete(listener);
+  loading = import("./mathml.ts").then(library.set).catch(() => {
+    loading = undefined;
+  });
 }
 
 interface MathsProps {
@@ -35,7 +25,7 @@ interface MathsProps {
 }
 
 export function Maths({ tex, raw, isDisplay, isClosed }: MathsProps): ReactNode {
-  const found = useSyncExternalStore(subscribe, () => library);
+  const found = useSyncExternalStore(library.subscribe, library.get);
   useEffect(fetchLibrary, []);
   const className = `maths ${isDisplay ? "maths-display" : ""}`;
   if (!isClosed || found === undefined)

@@ -7,6 +7,7 @@ import type {
   Throughline,
   UpdateConversation,
 } from "@throughline/client";
+import { Store } from "../../../store.ts";
 
 /** `""` = the default list, `archived`, `folder:NAME` or `tag:NAME`. */
 export type ListView = string;
@@ -27,40 +28,33 @@ const HITS = 50;
 /** A search page may time out without a hit; this many empty pages are followed automatically. */
 const EMPTY_PAGES_MAX = 20;
 
-export class ConversationList {
-  #state: ListState = {
-    view: "",
-    items: [],
-    next: undefined,
-    query: "",
-    hits: [],
-    hitsNext: undefined,
-    labels: { folders: [], tags: [] },
-    isLoading: true,
-  };
+export class ConversationList extends Store<ListState> {
   #latest = 0;
   readonly #client: Throughline;
-  readonly #listeners = new Set<() => void>();
 
   constructor(client: Throughline) {
+    super({
+      view: "",
+      items: [],
+      next: undefined,
+      query: "",
+      hits: [],
+      hitsNext: undefined,
+      labels: { folders: [], tags: [] },
+      isLoading: true,
+    });
     this.#client = client;
   }
 
-  readonly get = (): ListState => this.#state;
-  readonly subscribe = (listener: () => void): (() => void) => {
-    this.#listeners.add(listener);
-    return () => this.#listeners.delete(listener);
-  };
-
   /** Shows another view from its beginning. */
   async choose(view: ListView): Promise<void> {
-    this.#set({ view, items: [], next: undefined, isLoading: true });
+    this.update({ view, items: [], next: undefined, isLoading: true });
     await this.refresh();
   }
 
   /** Reloads the first page. Later pages stay loaded. */
   async refresh(): Promise<void> {
-    const { view, query } = this.#state;
+    const { view, query } = this.state;
     // A search does not change with the list.
     if (query.trim() !== "") return;
     const request = this.#nextRequest();
@@ -69,15 +63,15 @@ export class ConversationList {
         this.#page(view, undefined),
         this.#client.call("GET /v1/conversations/labels"),
       ]);
-      if (request !== this.#latest || view !== this.#state.view) return;
+      if (request !== this.#latest || view !== this.state.view) return;
       const known = new Set(page.items.map(({ id }) => id));
       // Older conversations follow this page, as before.
       const last = page.items.at(-1)?.updated_at ?? 0;
-      const { items, next } = this.#state;
+      const { items, next } = this.state;
       const older =
         page.next == null ? [] : items.filter((one) => !known.has(one.id) && one.updated_at < last);
       const isMore = older.length > 0;
-      this.#set({
+      this.update({
         items: [...page.items, ...older],
         next: isMore ? next : (page.next ?? undefined),
         labels,
@@ -85,13 +79,13 @@ export class ConversationList {
     } catch {
       // Loaded rows stay; the next refresh tries again.
     } finally {
-      if (request === this.#latest) this.#set({ isLoading: false });
+      if (request === this.#latest) this.update({ isLoading: false });
     }
   }
 
   /** Loads the next page of the list or of the hits. */
   async more(): Promise<void> {
-    const { view, next, isLoading, query, hitsNext } = this.#state;
+    const { view, next, isLoading, query, hitsNext } = this.state;
     if (isLoading) return;
     if (query !== "") {
       if (hitsNext !== undefined) await this.#find(query, hitsNext);
@@ -99,23 +93,23 @@ export class ConversationList {
     }
     if (next === undefined) return;
     const request = this.#nextRequest();
-    this.#set({ isLoading: true });
+    this.update({ isLoading: true });
     try {
       const page = await this.#page(view, next);
       if (request !== this.#latest) return;
-      const known = new Set(this.#state.items.map(({ id }) => id));
-      const items = [...this.#state.items, ...page.items.filter(({ id }) => !known.has(id))];
-      this.#set({ items, next: page.next ?? undefined });
+      const known = new Set(this.state.items.map(({ id }) => id));
+      const items = [...this.state.items, ...page.items.filter(({ id }) => !known.has(id))];
+      this.update({ items, next: page.next ?? undefined });
     } catch {
       // The next scroll tries again.
     } finally {
-      if (request === this.#latest) this.#set({ isLoading: false });
+      if (request === this.#latest) this.update({ isLoading: false });
     }
   }
 
   /** Searches for a text; empty: back to the list. */
   async search(query: string): Promise<void> {
-    this.#set({ query, hits: [], hitsNext: undefined });
+    this.update({ query, hits: [], hitsNext: undefined });
     if (query.trim() === "") return await this.refresh();
     await this.#find(query, undefined);
   }
@@ -132,9 +126,9 @@ export class ConversationList {
   /** Deletes a conversation, which can be restored. Throws what the server refuses. */
   async remove(id: string): Promise<void> {
     await this.#client.call("DELETE /v1/conversations/{conversation_id}", { path: { conversation_id: id } });
-    this.#set({
-      items: this.#state.items.filter((one) => one.id !== id),
-      hits: this.#state.hits.filter((one) => one.conversation_id !== id),
+    this.update({
+      items: this.state.items.filter((one) => one.id !== id),
+      hits: this.state.hits.filter((one) => one.conversation_id !== id),
     });
   }
 
@@ -154,7 +148,7 @@ export class ConversationList {
 
   async #find(query: string, from: string | undefined): Promise<void> {
     const request = this.#nextRequest();
-    this.#set({ isLoading: true });
+    this.update({ isLoading: true });
     try {
       let cursor = from;
       for (let pages = 0; pages < EMPTY_PAGES_MAX; pages += 1) {
@@ -164,24 +158,19 @@ export class ConversationList {
         // A newer request has replaced this one.
         if (request !== this.#latest) return;
         cursor = page.next ?? undefined;
-        this.#set({ hits: [...this.#state.hits, ...page.items], hitsNext: cursor });
+        this.update({ hits: [...this.state.hits, ...page.items], hitsNext: cursor });
         if (cursor === undefined || page.items.length > 0) return;
       }
     } catch {
       // Loaded hits stay.
     } finally {
-      if (request === this.#latest) this.#set({ isLoading: false });
+      if (request === this.#latest) this.update({ isLoading: false });
     }
   }
 
   #nextRequest(): number {
     this.#latest += 1;
     return this.#latest;
-  }
-
-  #set(change: Partial<ListState>): void {
-    this.#state = { ...this.#state, ...change };
-    for (const listener of this.#listeners) listener();
   }
 }
 
