@@ -45,7 +45,7 @@ describe("texts of the engine", () => {
   const failures = between(wording, "// --- failures ---", "// --- notices ---");
   const notices = between(wording, "// --- notices ---", "// --- questions ---");
   const findings = between(
-    source("wire/src/text/protocol.rs"),
+    source("wire/src/text_calls/protocol.rs"),
     "fn sentence(self)",
     "/// Bytes of a refused block",
   );
@@ -164,7 +164,7 @@ test("every translation is Chinese", () => {
 
 test("sentences with values are shown below the text of their code", () => {
   expect(zh.serverText("there is no tool `x`", "not_found")).toBe("没有找到。\nthere is no tool `x`");
-  expect(zh.serverText("the turn is over", "turn_is_over")).toBe("这一轮已经结束。");
+  expect(zh.serverText("the turn has ended", "turn_is_over")).toBe("这一轮已经结束。");
   expect(zh.serverText("HTTP 500: overloaded")).toBe("HTTP 500: overloaded");
   expect(zh.serverText("It is new.", "of_a_later_release")).toBe("It is new.");
   expect(zh.serverText("constructor", "constructor")).toBe("constructor");
@@ -177,7 +177,9 @@ test("sentences with values are shown below the text of their code", () => {
 });
 
 test("English shows the server's own texts", () => {
-  expect(en.serverText("The model's reply broke off.", "upstream_lost")).toBe("The model's reply broke off.");
+  expect(en.serverText("The model's reply ended early.", "upstream_lost")).toBe(
+    "The model's reply ended early.",
+  );
   expect(en.remedyText("Try again.", "upstream_lost")).toBe("Try again.");
   expect(en.outcomeText({ code: "failed" })).toBe("failed");
 });

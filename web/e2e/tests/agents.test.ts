@@ -76,7 +76,7 @@ test("configured agent is copied, edited, and used in the next turn", async () =
   await page.getByText("effect:read").waitFor();
 
   await page.getByLabel("Switch for demo.fail").selectOption("Off");
-  await page.getByText(/Not offered: switched off/).waitFor();
+  await page.getByText(/Not offered: disabled/).waitFor();
   await user.picture("agents");
   expect(await user.violations()).toEqual([]);
   await saved(user);
@@ -176,7 +176,7 @@ test("typed settings survive a failed save and leaving the view", async () => {
   await page.locator(".agent-row").first().click();
   await duplicated(user, "kept");
   await page.getByRole("textbox", { name: "System prompt" }).fill("Hello {{ usr }}");
-  await page.getByRole("textbox", { name: "Rounds of tools" }).fill("many");
+  await page.getByRole("textbox", { name: "Tool rounds" }).fill("many");
   await page.keyboard.press("Control+s");
   await page.getByRole("alert").getByText("invalid_agent").waitFor();
   await page.locator('[aria-invalid="true"]:focus').waitFor();
@@ -184,7 +184,7 @@ test("typed settings survive a failed save and leaving the view", async () => {
   await expect
     .poll(() => page.getByRole("textbox", { name: "System prompt" }).inputValue())
     .toBe("Hello {{ usr }}");
-  await expect.poll(() => page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("many");
+  await expect.poll(() => page.getByRole("textbox", { name: "Tool rounds" }).inputValue()).toBe("many");
   await user.picture("agents-refused");
   expect(await user.violations()).toEqual([]);
 
@@ -194,7 +194,7 @@ test("typed settings survive a failed save and leaving the view", async () => {
   expect(await user.violations()).toEqual([]);
   await page.getByRole("button", { name: "Keep editing" }).click();
   await page.getByRole("textbox", { name: "System prompt" }).fill("Hello {{ user }}");
-  await page.getByRole("textbox", { name: "Rounds of tools" }).fill("");
+  await page.getByRole("textbox", { name: "Tool rounds" }).fill("");
   await page.goBack();
   await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
   await page.getByRole("dialog").waitFor({ state: "detached" });
@@ -203,7 +203,7 @@ test("typed settings survive a failed save and leaving the view", async () => {
   await expect
     .poll(() => page.getByRole("textbox", { name: "System prompt" }).inputValue())
     .toBe("Hello {{ user }}");
-  await expect.poll(() => page.getByRole("textbox", { name: "Rounds of tools" }).inputValue()).toBe("5");
+  await expect.poll(() => page.getByRole("textbox", { name: "Tool rounds" }).inputValue()).toBe("5");
 
   // Another user saves first.
   const elsewhere = await user.tab();

@@ -157,7 +157,7 @@ test("custom address shows its errors, is connected, and can be removed", async 
   const address = dialog.getByLabel("Base URL");
   await address.fill("http://169.254.169.254/v1");
   await page.keyboard.press("Enter");
-  await alert.getByText(/^nothing is asked there/).waitFor();
+  await alert.getByText(/^the request was not sent/).waitFor();
   await address.fill(fixture.server.upstream);
   await expect.poll(() => dialog.getByLabel("Name").inputValue()).toBe(name);
   await page.keyboard.press("Enter");

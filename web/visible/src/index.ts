@@ -1,4 +1,4 @@
-// Text without invisible characters, like `crates/wire/src/visible.rs`, tested with the same vectors.
+// Text without invisible characters, like `crates/wire/src/display_escape.rs`, tested with the same vectors.
 
 /** Control characters and others that are invisible or change the position of other characters. */
 const HIDDEN =
