@@ -38,7 +38,7 @@ export default defineConfig({
             // The chat needs all of these icons, and other views some: one file is smaller than ten.
             {
               name: "common",
-              test: /web\/(client|json|visible)\/src\/|lucide-react\/dist\/esm\/(shared\/|\w+\.)|icons\/(check|copy|square|x|chevron-right|arrow-up|arrow-down|pause|play)\.|app\/src\/(session\/context|ui\/(copy|failed|icon-button|later|media)|chat\/(clock|context|card\/(body|elapsed|icon|look|output|section|value))|tester\/address)\./,
+              test: /web\/(client|json|visible)\/src\/|lucide-react\/dist\/esm\/(shared\/|\w+\.)|icons\/(check|copy|square|x|chevron-right|arrow-up|arrow-down|pause|play)\.|app\/src\/(session\/context|ui\/(copy|failed|icon-button|later|media)|chat\/(context|card\/body)|shared\/(clock|format|tester-address|call-card\/(elapsed|icon|output|section|tone|value)))\./,
             },
           ],
         },

@@ -11,7 +11,7 @@ import "./styles/main.css";
 applyPreferences(document.documentElement);
 /** Shared conversations are shown without a key. */
 const isShared = location.pathname.startsWith("/s/");
-const Shared = later(() => import("./shared/view.tsx"), "view");
+const Shared = later(() => import("./sharing/view.tsx"), "view");
 const session = new Session();
 if (!isShared) void session.enter();
 // Renders after the language is loaded, so that it does not change on the screen.

@@ -9,7 +9,7 @@ import { textRuleDraft, textRuleOf, unfinished, withTarget } from "../src/agents
 import AgentsView from "../src/agents/view.tsx";
 import { language } from "../src/preferences.ts";
 import { ClientProvider } from "../src/session/context.tsx";
-import { go } from "../src/shell/router.ts";
+import { go } from "../src/shared/router.ts";
 
 const FIELDS: readonly AgentField[] = [
   { path: "model", kind: "model", label: "Model", help: "Which." },

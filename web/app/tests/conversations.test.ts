@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { fileName } from "../src/chat/conversations/export.ts";
 import { type ListRow, rowsOf } from "../src/chat/conversations/model/groups.ts";
 import { ConversationList } from "../src/chat/conversations/model/list.ts";
-import { linkIn, SharedClient } from "../src/shared/model/client.ts";
+import { linkIn, SharedClient } from "../src/sharing/model/client.ts";
 
 function conversation(id: string, more: Partial<ConversationInfo> = {}): ConversationInfo {
   return {

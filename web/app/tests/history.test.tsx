@@ -3,8 +3,6 @@ import userEvent from "@testing-library/user-event";
 import { type CallInfo, Throughline, type WaterfallInfo } from "@throughline/client";
 import fc from "fast-check";
 import { beforeEach, describe, expect, test } from "vitest";
-import { partsOf, sumOf } from "../src/charts/parts.ts";
-import { Waterfall } from "../src/charts/waterfall.tsx";
 import { Filters } from "../src/history/filters.tsx";
 import { Calls } from "../src/history/model/calls.ts";
 import { fileName } from "../src/history/model/export.ts";
@@ -23,6 +21,8 @@ import { useHistoryWords } from "../src/history/words.ts";
 import { en } from "../src/i18n/en.ts";
 import { zh } from "../src/i18n/zh.ts";
 import { language } from "../src/preferences.ts";
+import { partsOf, sumOf } from "../src/shared/charts/parts.ts";
+import { Waterfall } from "../src/shared/charts/waterfall.tsx";
 
 const NOW = new Date(2026, 10, 22, 14, 2, 11).getTime();
 const HOUR_MS = 3_600_000;

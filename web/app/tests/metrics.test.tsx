@@ -4,8 +4,6 @@ import userEvent from "@testing-library/user-event";
 import { type MetricsInfo, type ThresholdInfo, Throughline } from "@throughline/client";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { Lines } from "../src/charts/lines.tsx";
-import { toneOf } from "../src/chat/card/look.ts";
 import { Frames } from "../src/chat/model/frames.ts";
 import { callsLocationOf, FAILED, isOfFailed } from "../src/history/model/filter.ts";
 import { stateOf } from "../src/history/model/row.ts";
@@ -25,7 +23,9 @@ import {
 import MetricsView from "../src/metrics/view.tsx";
 import { frames as kept, language } from "../src/preferences.ts";
 import { ClientProvider } from "../src/session/context.tsx";
-import { go } from "../src/shell/router.ts";
+import { toneOf } from "../src/shared/call-card/tone.ts";
+import { Lines } from "../src/shared/charts/lines.tsx";
+import { go } from "../src/shared/router.ts";
 
 const NOW = new Date(2026, 10, 22, 14, 2, 11).getTime();
 const DAY = RANGES[1] as Range;

@@ -1,12 +1,12 @@
 import { type Block, type BlockPosition, emptyMessage } from "@throughline/client";
 import { beforeEach, describe, expect, test, vi } from "vitest";
-import { duration } from "../src/chat/clock.ts";
 import { Announcements } from "../src/chat/model/announcements.ts";
 import { rowsOf, summaryOf } from "../src/chat/model/groups.ts";
 import { type Seen, statusOf } from "../src/chat/model/status.ts";
 import { grouped } from "../src/i18n/en.ts";
 import { wordsOf } from "../src/i18n/words.ts";
 import { takeLink } from "../src/session/session.ts";
+import { duration } from "../src/shared/format.ts";
 
 const text = (at: number): BlockPosition => ({ at, kind: "text" });
 const call = (at: number, status: NonNullable<BlockPosition["status"]>, tool = "t.x"): BlockPosition => ({

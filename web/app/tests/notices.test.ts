@@ -5,7 +5,7 @@ import { denialIn } from "../src/notices/denial.ts";
 import { type Followed, Notices } from "../src/notices/notices.ts";
 import { type Notice, notifierOf } from "../src/notices/show.ts";
 import { lineOf, linesOf } from "../src/notices/text.ts";
-import { tab } from "../src/shell/tab.ts";
+import { tab } from "../src/shared/tab.ts";
 
 const TURN: Followed = { turnId: "turn_1", conversationId: "conv_1", title: "Tea" };
 

@@ -1,10 +1,10 @@
 import type { ParsedReply, ParsedRequest } from "@throughline/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { testerAddress } from "../src/tester/address.ts";
-import { argumentsOf, type Draft, objectDraft } from "../src/tester/model/draft.ts";
-import { exampleReply } from "../src/tester/model/example.ts";
-import { formOf } from "../src/tester/model/fields.ts";
+import { argumentsOf, type Draft, objectDraft } from "../src/shared/schema-form/draft.ts";
+import { exampleReply } from "../src/shared/schema-form/example.ts";
+import { formOf } from "../src/shared/schema-form/schema.ts";
+import { testerAddress } from "../src/shared/tester-address.ts";
 import { testerLocationOf } from "../src/tester/model/location.ts";
 import { afterPiece, offsetsIn, passagesOf } from "../src/tester/model/passages.ts";
 import { asReply } from "../src/tester/outlook.ts";

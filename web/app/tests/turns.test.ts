@@ -4,7 +4,6 @@ import { type Event, Throughline, type TurnInfo } from "@throughline/client";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SPANS } from "../src/history/model/filter.ts";
-import { lengthOf, storyOf } from "../src/history/model/story.ts";
 import {
   type TurnsLocation,
   turnAddressOf,
@@ -15,6 +14,7 @@ import {
 import { itemsOf, Turns, turnTone } from "../src/history/model/turns.ts";
 import { tokensText } from "../src/history/texts.ts";
 import { turnStatusWord } from "../src/history/words.ts";
+import { lengthOf, storyOf } from "../src/shared/charts/story.ts";
 
 const NOW = new Date(2026, 10, 22, 14, 2, 11).getTime();
 

@@ -33,8 +33,8 @@ const PARTS: [Part; 23] = [
     part("folder and tags", "src/chat/conversations/filing.tsx", 19_000),
     part("settings", "src/settings/view.tsx", 10_000),
     // These two with what draws answers.
-    part("exported document", "src/shared/document.tsx", 32_000),
-    part("shared conversation", "src/shared/view.tsx", 28_000),
+    part("exported document", "src/sharing/document.tsx", 32_000),
+    part("shared conversation", "src/sharing/view.tsx", 28_000),
     part("agents", "src/agents/view.tsx", 24_000),
     part("connecting a model", "src/connect/dialog.tsx", 8_000),
     part("history", "src/history/view.tsx", 21_000),
@@ -45,9 +45,9 @@ const PARTS: [Part; 23] = [
     // A part of the settings, whose own script counts here, too.
     part("people", "src/settings/people.tsx", 17_000),
     // Most of it draws only the rows that are on the screen; the history has that, too.
-    part("large values", "src/chat/card/large.tsx", 13_000),
+    part("large values", "src/shared/call-card/large.tsx", 13_000),
     part("metrics", "src/metrics/view.tsx", 8_000),
-    // The form of the tester, for a question that is edited.
+    // The form of the tester, for an approval whose arguments are edited.
     part("form of arguments", "src/chat/card/arguments-form.tsx", 9_000),
     part("tester", "src/tester/view.tsx", 18_000),
     part("recorded streams", "src/tester/recorded.tsx", 20_000),

@@ -6,7 +6,7 @@ import {
   type Throughline,
 } from "@throughline/client";
 import { useCallback, useEffect, useState } from "react";
-import { objectFrom } from "../tester/model/draft.ts";
+import { objectFrom } from "../shared/schema-form/draft.ts";
 import { useRequest } from "../ui/use-request.ts";
 import type { Example } from "./example.tsx";
 import type { ExampleText } from "./example-text.tsx";

@@ -4,13 +4,13 @@ import { Fragment, useEffect, useEffectEvent, useMemo, useRef, useState } from "
 import { useWords } from "../i18n/use.ts";
 import { answering } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
-import { Link } from "../shell/link.tsx";
-import { go, guarded } from "../shell/router.ts";
+import { AGENTS, agentAddress } from "../shared/agents-address.ts";
+import { Link } from "../shared/link.tsx";
+import { go, guarded } from "../shared/router.ts";
 import { definitionsOf, WaysPanel } from "../tester/preview.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { useFactsLine } from "../ui/model-facts.ts";
 import { Panel } from "../ui/panel.tsx";
-import { AGENTS, agentAddress } from "./address.ts";
 import { Dialog } from "./dialog.tsx";
 import { isConflict, useEditing, usePreview } from "./editing.ts";
 import { ExampleCall } from "./example.tsx";

@@ -1,9 +1,9 @@
 import type { AgentPreview, ToolInfo } from "@throughline/client";
 import { useId } from "react";
 import { useWords } from "../i18n/use.ts";
-import { objectFrom } from "../tester/model/draft.ts";
-import { exampleArguments } from "../tester/model/example.ts";
-import { OUTLOOK_TONES } from "../tester/outlook-tones.ts";
+import { OUTLOOK_TONES } from "../shared/outlook.ts";
+import { objectFrom } from "../shared/schema-form/draft.ts";
+import { exampleArguments } from "../shared/schema-form/example.ts";
 import { useTesterWords } from "../tester/words.ts";
 import { useAgentWords } from "./words.ts";
 

@@ -1,8 +1,8 @@
 import type { AgentField, ApiError, FieldGroupInfo } from "@throughline/client";
 import { useId } from "react";
-import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
-import { useTesterWords } from "../tester/words.ts";
+import { duration } from "../shared/format.ts";
+import { useSchemaFormWords } from "../shared/schema-form/words.ts";
 import { failed } from "../ui/failed.ts";
 import { type Draft, isAt } from "./model/form.ts";
 import { useAgentWords } from "./words.ts";
@@ -116,7 +116,7 @@ export function UnitAndDefault({
   typed: string | boolean;
 }) {
   const words = useAgentWords();
-  const tester = useTesterWords();
+  const tester = useSchemaFormWords();
   const ms = Number(typed || fallback);
   const facts = [
     unit && (words.units[unit] ?? unit),

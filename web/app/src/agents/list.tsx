@@ -1,8 +1,8 @@
 import type { AgentInfo } from "@throughline/client";
 import { Plus } from "lucide-react";
 import { useWords } from "../i18n/use.ts";
-import { Link } from "../shell/link.tsx";
-import { agentAddress } from "./address.ts";
+import { agentAddress } from "../shared/agents-address.ts";
+import { Link } from "../shared/link.tsx";
 import { useAgentWords } from "./words.ts";
 
 interface AgentListProps {

@@ -1,7 +1,7 @@
 import { PanelLeft, Search, SquarePen } from "lucide-react";
 import { type RefObject, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
-import { Link } from "../shell/link.tsx";
+import { Link } from "../shared/link.tsx";
 import { IconButton } from "../ui/icon-button.tsx";
 import type { Offer } from "./composer/offer.ts";
 import { useChat } from "./context.tsx";

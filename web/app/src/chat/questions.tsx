@@ -1,7 +1,7 @@
 import { visible } from "@throughline/visible";
 import { useEffect, useSyncExternalStore } from "react";
 import { useWords } from "../i18n/use.ts";
-import { tab } from "../shell/tab.ts";
+import { tab } from "../shared/tab.ts";
 import { useChat } from "./context.tsx";
 import type { OpenApprovals } from "./model/open-approvals.ts";
 

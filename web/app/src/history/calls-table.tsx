@@ -1,12 +1,12 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import type { CallInfo } from "@throughline/client";
 import { type KeyboardEvent, useEffect, useRef } from "react";
-import { callTone } from "../chat/card/look.ts";
-import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
 import { language } from "../preferences.ts";
-import { Link } from "../shell/link.tsx";
-import { go } from "../shell/router.ts";
+import { callTone } from "../shared/call-card/tone.ts";
+import { duration } from "../shared/format.ts";
+import { Link } from "../shared/link.tsx";
+import { go } from "../shared/router.ts";
 import type { CallsState } from "./model/calls.ts";
 import { isEverything } from "./model/filter.ts";
 import { argumentsLine, moment, stateOf, stateWord } from "./model/row.ts";

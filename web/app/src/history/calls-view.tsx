@@ -1,6 +1,6 @@
 import { type KeyboardEvent, useEffect, useMemo, useRef, useSyncExternalStore } from "react";
 import { useClient } from "../session/context.tsx";
-import { go, onPath, search } from "../shell/router.ts";
+import { go, onPath, search } from "../shared/router.ts";
 import { CallsTable } from "./calls-table.tsx";
 import { Detail } from "./detail.tsx";
 import { Filters } from "./filters.tsx";

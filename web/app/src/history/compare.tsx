@@ -1,14 +1,14 @@
 import type { Message } from "@throughline/client";
 import { ArrowLeft } from "lucide-react";
 import { useMemo } from "react";
-import { Section } from "../chat/card/section.tsx";
-import { duration } from "../chat/clock.ts";
 import { grouped } from "../i18n/en.ts";
 import { useWords } from "../i18n/use.ts";
 import { language } from "../preferences.ts";
-import { Link } from "../shell/link.tsx";
+import { Section } from "../shared/call-card/section.tsx";
+import { callsOf, storyOf } from "../shared/charts/story.ts";
+import { duration } from "../shared/format.ts";
+import { Link } from "../shared/link.tsx";
 import { Failure } from "../ui/failure.tsx";
-import { callsOf, storyOf } from "./model/story.ts";
 import { turnAddressOf } from "./model/turn-filter.ts";
 import { turnTone } from "./model/turns.ts";
 import { inputOf, Shown, StoryTimeline, useMessage } from "./turn-detail.tsx";

@@ -1,5 +1,5 @@
-import { callTone } from "../chat/card/look.ts";
 import { useWords } from "../i18n/use.ts";
+import { callTone } from "../shared/call-card/tone.ts";
 import { type CallsState, countOf } from "./model/calls.ts";
 import { FAILED, type Filter, isOfFailed, SPANS, statesIn, withPart } from "./model/filter.ts";
 import { stateOf, stateWord } from "./model/row.ts";

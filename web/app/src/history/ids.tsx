@@ -1,7 +1,7 @@
 import type { CallDetail } from "@throughline/client";
 import { ListFilter } from "lucide-react";
-import { Section } from "../chat/card/section.tsx";
-import { Link } from "../shell/link.tsx";
+import { Section } from "../shared/call-card/section.tsx";
+import { Link } from "../shared/link.tsx";
 import { CopyButton } from "../ui/copy.tsx";
 import { IconButton } from "../ui/icon-button.tsx";
 import { type Filter, withPart } from "./model/filter.ts";

@@ -1,7 +1,7 @@
 import type { Event } from "@throughline/client";
 import { type KeyboardEvent, type PointerEvent, useRef } from "react";
-import { duration } from "../chat/clock.ts";
-import { countUntil } from "./model/moments.ts";
+import { countUntil } from "../shared/charts/moments.ts";
+import { duration } from "../shared/format.ts";
 import { useHistoryWords } from "./words.ts";
 
 interface ScrubberProps {

@@ -1,5 +1,5 @@
 import { useWords } from "../i18n/use.ts";
-import { Link } from "../shell/link.tsx";
+import { Link } from "../shared/link.tsx";
 import { CALLS } from "./model/filter.ts";
 import { useHistoryWords } from "./words.ts";
 

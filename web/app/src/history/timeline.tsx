@@ -1,7 +1,7 @@
 import type { TimelineEntry } from "@throughline/client";
-import { statusWord } from "../chat/card/look.ts";
-import { Section } from "../chat/card/section.tsx";
 import { useWords } from "../i18n/use.ts";
+import { Section } from "../shared/call-card/section.tsx";
+import { statusWord } from "../shared/call-card/tone.ts";
 import { stateOf } from "./model/row.ts";
 import { type HistoryWords, useHistoryWords } from "./words.ts";
 

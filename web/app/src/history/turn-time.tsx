@@ -1,9 +1,9 @@
 import type { Throughline } from "@throughline/client";
 import { useCallback } from "react";
-import { Waterfall } from "../charts/waterfall.tsx";
-import { Section } from "../chat/card/section.tsx";
 import { useClient } from "../session/context.tsx";
-import { Link } from "../shell/link.tsx";
+import { Section } from "../shared/call-card/section.tsx";
+import { Waterfall } from "../shared/charts/waterfall.tsx";
+import { Link } from "../shared/link.tsx";
 import { useRequest } from "../ui/use-request.ts";
 import { turnAddressOf } from "./model/turn-filter.ts";
 import { useHistoryWords } from "./words.ts";

@@ -1,11 +1,11 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import type { TurnInfo } from "@throughline/client";
 import { type KeyboardEvent, useEffect, useMemo, useRef } from "react";
-import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
 import { language } from "../preferences.ts";
-import { Link } from "../shell/link.tsx";
-import { go } from "../shell/router.ts";
+import { duration } from "../shared/format.ts";
+import { Link } from "../shared/link.tsx";
+import { go } from "../shared/router.ts";
 import { isEverything } from "./model/filter.ts";
 import { itemsOf, type TurnsState, turnTone } from "./model/turns.ts";
 import { FULL, tokensText } from "./texts.ts";

@@ -1,5 +1,5 @@
 import { useSyncExternalStore } from "react";
-import { onPath, path } from "../shell/router.ts";
+import { onPath, path } from "../shared/router.ts";
 import { later } from "../ui/later.tsx";
 import { CALLS } from "./model/filter.ts";
 import { TurnsView } from "./turns-view.tsx";

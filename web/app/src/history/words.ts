@@ -2,7 +2,7 @@
 
 import { grouped } from "../i18n/en.ts";
 import { lazyWords } from "../i18n/use.ts";
-import type { StretchKind } from "./model/story.ts";
+import type { StretchKind } from "../shared/charts/story.ts";
 
 const en = {
   turns: "Turns",

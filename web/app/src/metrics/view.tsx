@@ -1,14 +1,14 @@
 import type { MetricsInfo, NamedTurnsMetrics, ThresholdInfo, ToolMetrics } from "@throughline/client";
 import { TriangleAlert } from "lucide-react";
 import { type ReactNode, useEffect, useId, useMemo, useSyncExternalStore } from "react";
-import { Lines, type Series } from "../charts/lines.tsx";
-import { duration } from "../chat/clock.ts";
 import { addressOf } from "../history/model/filter.ts";
 import { useWords } from "../i18n/use.ts";
 import { frames, language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
-import { Link } from "../shell/link.tsx";
-import { onPath, search } from "../shell/router.ts";
+import { Lines, type Series } from "../shared/charts/lines.tsx";
+import { duration } from "../shared/format.ts";
+import { Link } from "../shared/link.tsx";
+import { onPath, search } from "../shared/router.ts";
 import { Failure } from "../ui/failure.tsx";
 import { useRequest } from "../ui/use-request.ts";
 import {

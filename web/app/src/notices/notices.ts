@@ -1,8 +1,8 @@
 // Notifies of ended turns and open approvals while the page is hidden. Framework-free.
 
 import type { CallBlock, Message, Throughline, TurnListener } from "@throughline/client";
-import { approvalToolName } from "../chat/card/look.ts";
 import type { Words } from "../i18n/words.ts";
+import { approvalToolName } from "../shared/call-card/tone.ts";
 import type { Notice, Notifier } from "./show.ts";
 import { linesOf } from "./text.ts";
 

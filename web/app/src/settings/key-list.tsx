@@ -4,11 +4,11 @@ import { useCallback, useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
 import { isOwnKey } from "../session/session.ts";
+import { Confirmed, moment, Row, useRows } from "../shared/paged-rows.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { KeyForm } from "./key-form.tsx";
 import { limitsText } from "./limits.tsx";
 import { usePeopleWords } from "./people-words.ts";
-import { Confirmed, moment, Row, useRows } from "./rows.tsx";
 import { useSettingsWords } from "./words.ts";
 
 /** The keys of a user, managed by an admin. `isAdmin`: keys may have the scope `admin`. */

@@ -3,12 +3,12 @@ import { Plus } from "lucide-react";
 import { type FormEvent, useCallback, useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
+import { Row, useRows } from "../shared/paged-rows.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { limitsText } from "./limits.tsx";
 import { usePeopleWords } from "./people-words.ts";
 import { Person } from "./person.tsx";
-import { Row, useRows } from "./rows.tsx";
 
 /** All users of the server, for admins. */
 export default function People({ me }: { me: MeInfo }) {

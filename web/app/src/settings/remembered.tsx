@@ -2,11 +2,11 @@ import type { RememberedApproval } from "@throughline/client";
 import { useCallback, useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
-import { Link } from "../shell/link.tsx";
+import { Link } from "../shared/link.tsx";
+import { moment, Row, useRows } from "../shared/paged-rows.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { isMatch, rowOf } from "./model/remembered.ts";
-import { moment, Row, useRows } from "./rows.tsx";
 import { useSettingsWords } from "./words.ts";
 
 const PAGE_ROWS = 200;

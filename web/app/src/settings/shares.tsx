@@ -1,9 +1,9 @@
 import { useCallback } from "react";
 import { useClient } from "../session/context.tsx";
-import { ShareLinks } from "../shared/links.tsx";
-import { useSharedWords } from "../shared/words.ts";
+import { useRows } from "../shared/paged-rows.tsx";
+import { ShareLinks } from "../sharing/links.tsx";
+import { useSharedWords } from "../sharing/words.ts";
 import { Panel } from "../ui/panel.tsx";
-import { useRows } from "./rows.tsx";
 
 /** Links to shared conversations. */
 export default function Shares() {

@@ -1,5 +1,5 @@
 import { useWords } from "../i18n/use.ts";
-import { Link } from "./link.tsx";
+import { Link } from "../shared/link.tsx";
 import { ROUTES } from "./routes.ts";
 import { Settings } from "./settings.tsx";
 

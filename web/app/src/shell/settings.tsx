@@ -1,6 +1,5 @@
 import { Settings2 } from "lucide-react";
 import { type ReactNode, useId, useSyncExternalStore } from "react";
-import { openModels } from "../connect/open.ts";
 import { useWords } from "../i18n/use.ts";
 import {
   type Announce,
@@ -13,7 +12,8 @@ import {
   type Theme,
   theme,
 } from "../preferences.ts";
-import { Link } from "./link.tsx";
+import { Link } from "../shared/link.tsx";
+import { openModels } from "../shared/open-models.ts";
 
 /** Popover of the rail with theme and language, and a link to all settings. */
 export function Settings() {

@@ -1,13 +1,13 @@
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
-import { onOpenModels } from "../connect/open.ts";
 import { useWords } from "../i18n/use.ts";
 import { handleWorkerMessages, registerWorker } from "../notices/worker.ts";
 import { useClient } from "../session/context.tsx";
+import { Link } from "../shared/link.tsx";
+import { onOpenModels } from "../shared/open-models.ts";
+import { go, onPath, path } from "../shared/router.ts";
 import { later } from "../ui/later.tsx";
 import { ErrorBoundary } from "./error-boundary.tsx";
-import { Link } from "./link.tsx";
 import { Rail } from "./rail.tsx";
-import { go, onPath, path } from "./router.ts";
 import { ROUTES } from "./routes.ts";
 
 const Models = later(() => import("../connect/dialog.tsx"), "above");

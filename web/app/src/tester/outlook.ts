@@ -1,8 +1,9 @@
 import type { ToolInfo } from "@throughline/client";
 import { useCallback } from "react";
 import { useClient } from "../session/context.tsx";
+import type { Outlook } from "../shared/outlook.ts";
 import { useRequest } from "../ui/use-request.ts";
-import { type Outlook, outlookOf } from "./model/passages.ts";
+import { outlookOf } from "./model/passages.ts";
 
 /** Pause after the last keystroke before a request. */
 const WAIT_MS = 250;

@@ -1,11 +1,11 @@
 import type { DecodedRecording, Throughline } from "@throughline/client";
 import { FileUp, Play } from "lucide-react";
 import { type DragEvent, useCallback, useMemo, useState } from "react";
-import { Section } from "../chat/card/section.tsx";
-import { size } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
 import { language } from "../preferences.ts";
 import { useClient } from "../session/context.tsx";
+import { Section } from "../shared/call-card/section.tsx";
+import { size } from "../shared/format.ts";
 import { Failure } from "../ui/failure.tsx";
 import { later } from "../ui/later.tsx";
 import { Panel } from "../ui/panel.tsx";

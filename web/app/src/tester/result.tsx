@@ -1,9 +1,9 @@
 import type { CallBlock, ToolCallResult } from "@throughline/client";
-import { toneOf } from "../chat/card/look.ts";
-import { Output } from "../chat/card/output.tsx";
-import { Section } from "../chat/card/section.tsx";
-import { duration } from "../chat/clock.ts";
 import { useWords } from "../i18n/use.ts";
+import { Output } from "../shared/call-card/output.tsx";
+import { Section } from "../shared/call-card/section.tsx";
+import { toneOf } from "../shared/call-card/tone.ts";
+import { duration } from "../shared/format.ts";
 import { CopyButton } from "../ui/copy.tsx";
 import { MediaView } from "../ui/media.tsx";
 import { useTesterWords } from "./words.ts";

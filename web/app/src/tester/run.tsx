@@ -2,16 +2,16 @@ import { ApiError, type ToolCallResult, type ToolInfo } from "@throughline/clien
 import { visible } from "@throughline/visible";
 import { Play, Square } from "lucide-react";
 import { type KeyboardEvent, useEffect, useMemo, useRef, useState } from "react";
-import { Elapsed } from "../chat/card/elapsed.tsx";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
+import { Elapsed } from "../shared/call-card/elapsed.tsx";
+import { OUTLOOK_TONES } from "../shared/outlook.ts";
+import { argumentsOf, type FieldErrors, objectDraft, objectFrom } from "../shared/schema-form/draft.ts";
+import { Fields } from "../shared/schema-form/fields.tsx";
+import { formOf } from "../shared/schema-form/schema.ts";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
-import { Fields } from "./fields.tsx";
-import { argumentsOf, type FieldErrors, objectDraft, objectFrom } from "./model/draft.ts";
-import { formOf } from "./model/fields.ts";
 import { useOutlook } from "./outlook.ts";
-import { OUTLOOK_TONES } from "./outlook-tones.ts";
 import { Result } from "./result.tsx";
 import { useTesterWords } from "./words.ts";
 

@@ -1,10 +1,10 @@
 import { useCallback, useState } from "react";
-import { agentAddress } from "../agents/address.ts";
 import { ExampleTextBox, NO_TEXT } from "../agents/example-text.tsx";
 import { useTextRuleWords } from "../agents/text-words.ts";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
-import { Link } from "../shell/link.tsx";
+import { agentAddress } from "../shared/agents-address.ts";
+import { Link } from "../shared/link.tsx";
 import { Failure } from "../ui/failure.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { useRequest } from "../ui/use-request.ts";

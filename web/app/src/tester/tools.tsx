@@ -1,8 +1,8 @@
 import type { ToolInfo, ToolList, ToolSourceInfo } from "@throughline/client";
 import { folded } from "@throughline/json";
 import { useState } from "react";
-import { ToolIcon } from "../chat/card/icon.tsx";
 import { useWords } from "../i18n/use.ts";
+import { ToolIcon } from "../shared/call-card/icon.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { useTesterWords } from "./words.ts";
 

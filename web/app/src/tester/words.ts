@@ -2,8 +2,7 @@
 
 import { grouped } from "../i18n/en.ts";
 import { lazyWords } from "../i18n/use.ts";
-import type { FieldErrorCode } from "./model/draft.ts";
-import type { Outlook } from "./model/passages.ts";
+import type { Outlook } from "../shared/outlook.ts";
 
 const en = {
   workbench: "Workbench",
@@ -40,24 +39,6 @@ const en = {
   form: "Form",
   json: "JSON",
   argumentsAs: "Edit arguments as",
-  required: "Required",
-  notSet: "Not set",
-  yes: "Yes",
-  no: "No",
-  byDefault: (value: string) => `Default: ${value}`,
-  addItem: "Add",
-  removeItem: (n: number) => `Remove ${n}`,
-  set: "Set",
-  unset: "Unset",
-  item: (n: number) => `${n}`,
-  extraArguments: (names: string) => `Also sent, without a field: ${names}`,
-  noParameters: "This tool takes no arguments.",
-  fieldError: {
-    missing: "This field is required.",
-    not_a_number: "Must be a number.",
-    not_whole: "Must be a whole number.",
-    not_json: "Must be valid JSON.",
-  } satisfies Record<FieldErrorCode, string>,
   runNow: "Run",
   asks: "This call needs your approval. Check its arguments.",
   approveAndRun: "Approve and run",
@@ -139,24 +120,6 @@ const zh: TesterWords = {
   form: "表单",
   json: "JSON",
   argumentsAs: "参数的编辑方式",
-  required: "必填",
-  notSet: "未设置",
-  yes: "是",
-  no: "否",
-  byDefault: (value) => `默认：${value}`,
-  addItem: "添加",
-  removeItem: (n) => `移除第 ${n} 项`,
-  set: "设置",
-  unset: "取消设置",
-  item: (n) => `第 ${n} 项`,
-  extraArguments: (names) => `还会发送表单之外的字段：${names}`,
-  noParameters: "此工具不需要参数。",
-  fieldError: {
-    missing: "此项必填。",
-    not_a_number: "必须是数字。",
-    not_whole: "必须是整数。",
-    not_json: "必须是有效的 JSON。",
-  },
   runNow: "运行",
   asks: "这个调用需要审批，请检查参数。",
   approveAndRun: "批准并运行",

@@ -2,7 +2,7 @@
 // Framework-free.
 
 import type { AgentField, AgentSettings } from "@throughline/client";
-import { isObject } from "../../tester/model/fields.ts";
+import { isObject } from "../../shared/schema-form/schema.ts";
 import { jsonOr, type RuleDraft, ruleDraft, ruleOf } from "./rules.ts";
 import { type TextRuleDraft, textRuleDraft, textRuleOf } from "./text-rules.ts";
 

@@ -1,6 +1,6 @@
 // Approval rules as typed. Only the server interprets them. Framework-free.
 
-import { isObject } from "../../tester/model/fields.ts";
+import { isObject } from "../../shared/schema-form/schema.ts";
 
 export const DECISIONS = ["allow", "ask", "deny"] as const;
 export const EFFECTS = ["pure", "read", "cosmetic", "idempotent", "write", "external"] as const;

@@ -1,7 +1,7 @@
 import type { Fault } from "@throughline/client";
 import { useSyncExternalStore } from "react";
-import { openModels } from "../../connect/open.ts";
 import { useWords } from "../../i18n/use.ts";
+import { openModels } from "../../shared/open-models.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { mode } from "../composer/mode.ts";
 import { useChat, useEntry } from "../context.tsx";

@@ -1,7 +1,7 @@
 import { useHead } from "@throughline/client/react";
 import { ChevronRight } from "lucide-react";
 import { useEffect, useId, useRef, useState } from "react";
-import { duration } from "../clock.ts";
+import { duration } from "../../shared/format.ts";
 import { useChat, useEntry } from "../context.tsx";
 import { thinkingMs } from "../model/figures.ts";
 import { Markdown } from "./markdown/markdown.tsx";

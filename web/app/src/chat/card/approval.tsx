@@ -12,11 +12,11 @@ import {
   useSyncExternalStore,
 } from "react";
 import { useWords } from "../../i18n/use.ts";
+import { approvalToolName, argumentsOf, nameOf } from "../../shared/call-card/tone.ts";
 import { failed } from "../../ui/failed.ts";
 import { later } from "../../ui/later.tsx";
 import { OpenApprovals } from "../model/open-approvals.ts";
 import { type Lasting, useApprovalWords } from "./approval-words.ts";
-import { approvalToolName, argumentsOf, nameOf } from "./look.ts";
 
 /** Elicitations are rare: their form is loaded with the first one. */
 const Elicitation = later(() => import("./elicitation.tsx"));

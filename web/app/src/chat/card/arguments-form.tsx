@@ -1,8 +1,8 @@
 import { useCallback, useEffect, useMemo, useState } from "react";
 import { useClient } from "../../session/context.tsx";
-import { Fields } from "../../tester/fields.tsx";
-import { argumentsOf, type FieldErrors, objectDraft } from "../../tester/model/draft.ts";
-import { formOf, type ObjectField } from "../../tester/model/fields.ts";
+import { argumentsOf, type FieldErrors, objectDraft } from "../../shared/schema-form/draft.ts";
+import { Fields } from "../../shared/schema-form/fields.tsx";
+import { formOf, type ObjectField } from "../../shared/schema-form/schema.ts";
 import { useRequest } from "../../ui/use-request.ts";
 
 interface ArgumentsFormProps {

@@ -4,14 +4,14 @@ import { Play, Square, StepForward } from "lucide-react";
 import { useMemo, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { language } from "../../preferences.ts";
+import { Output } from "../../shared/call-card/output.tsx";
+import { Section } from "../../shared/call-card/section.tsx";
+import { argumentsOf, nameOf, progressOf } from "../../shared/call-card/tone.ts";
+import { useShown, Value, Views } from "../../shared/call-card/value.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { later } from "../../ui/later.tsx";
 import { MediaView } from "../../ui/media.tsx";
 import { useChat, useEntry } from "../context.tsx";
-import { argumentsOf, nameOf, progressOf } from "./look.ts";
-import { Output } from "./output.tsx";
-import { Section } from "./section.tsx";
-import { useShown, Value, Views } from "./value.tsx";
 
 /** Calls are rarely run again: loaded with the first opened card. */
 const RunAgain = later(async () => ({ default: (await import("./run-again.tsx")).RunAgain }));

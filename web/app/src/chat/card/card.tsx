@@ -2,13 +2,13 @@ import type { CallBlock } from "@throughline/client";
 import { Check, ChevronRight } from "lucide-react";
 import { useEffect, useId, useRef, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
+import { Elapsed } from "../../shared/call-card/elapsed.tsx";
+import { ToolIcon } from "../../shared/call-card/icon.tsx";
+import { callTone, nameOf, statusWord } from "../../shared/call-card/tone.ts";
+import { duration } from "../../shared/format.ts";
 import { later } from "../../ui/later.tsx";
-import { duration } from "../clock.ts";
 import { useChat, useEntry } from "../context.tsx";
 import { CardBody } from "./body.tsx";
-import { Elapsed } from "./elapsed.tsx";
-import { ToolIcon } from "./icon.tsx";
-import { callTone, nameOf, statusWord } from "./look.ts";
 import { Summary } from "./summary.tsx";
 
 /** Most replies need no approval. */

@@ -1,10 +1,10 @@
 import type { CallBlock } from "@throughline/client";
 import { useState } from "react";
+import { argumentsOf } from "../../shared/call-card/tone.ts";
 import { useChat } from "../context.tsx";
 import { changesOf } from "../model/changes.ts";
 import type { Entry } from "../model/entry.ts";
 import { useChangeWords } from "./changes-words.ts";
-import { argumentsOf } from "./look.ts";
 
 const MARKS = { added: "+", changed: "≠", removed: "−" };
 

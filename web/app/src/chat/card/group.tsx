@@ -2,11 +2,11 @@ import type { BlockPosition } from "@throughline/client";
 import { ChevronRight } from "lucide-react";
 import { useState } from "react";
 import { useWords } from "../../i18n/use.ts";
+import { ToolIcon } from "../../shared/call-card/icon.tsx";
+import { duration } from "../../shared/format.ts";
 import { CallBlockView } from "../blocks/block.tsx";
-import { duration } from "../clock.ts";
 import { useChat, useEntry } from "../context.tsx";
 import { summaryOf } from "../model/groups.ts";
-import { ToolIcon } from "./icon.tsx";
 
 /** Consecutive finished calls, collapsed into one line. */
 export function Group({ calls }: { calls: readonly BlockPosition[] }) {

@@ -3,12 +3,12 @@ import { RotateCcw } from "lucide-react";
 import { useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { useClient } from "../../session/context.tsx";
-import { Link } from "../../shell/link.tsx";
-import { testerAddress } from "../../tester/address.ts";
+import { Output } from "../../shared/call-card/output.tsx";
+import { argumentsOf } from "../../shared/call-card/tone.ts";
+import { duration } from "../../shared/format.ts";
+import { Link } from "../../shared/link.tsx";
+import { testerAddress } from "../../shared/tester-address.ts";
 import { failed } from "../../ui/failed.ts";
-import { duration } from "../clock.ts";
-import { argumentsOf } from "./look.ts";
-import { Output } from "./output.tsx";
 
 /** Effects of tools that run again without confirmation. */
 const HARMLESS: ReadonlySet<string | undefined> = new Set(["pure", "read", "cosmetic"]);

@@ -2,7 +2,7 @@ import type { CallBlock } from "@throughline/client";
 import { PartialJson, textOf } from "@throughline/json";
 import { Fragment, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
-import { progressOf } from "./look.ts";
+import { progressOf } from "../../shared/call-card/tone.ts";
 
 /** Arguments in one line: as they arrive, then the server's summary. */
 export function Summary({ call }: { call: Readonly<CallBlock> }) {

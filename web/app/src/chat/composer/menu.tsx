@@ -1,10 +1,10 @@
 import type { AgentInfo, SavedPrompt } from "@throughline/client";
 import { type KeyboardEvent, type RefObject, useEffect, useState, useSyncExternalStore } from "react";
-import { agentAddress } from "../../agents/address.ts";
-import { openModels } from "../../connect/open.ts";
 import { useWords } from "../../i18n/use.ts";
 import { useClient } from "../../session/context.tsx";
-import { go } from "../../shell/router.ts";
+import { agentAddress } from "../../shared/agents-address.ts";
+import { openModels } from "../../shared/open-models.ts";
+import { go } from "../../shared/router.ts";
 import { useChat } from "../context.tsx";
 import { openPicker } from "../picker/open.ts";
 import { libraryOf, typedIn } from "../prompts/library.ts";

@@ -38,7 +38,7 @@ async function written(client: Throughline, id: string, format: "markdown" | "js
 }
 
 async function drawn(client: Throughline, conversation: Exported): Promise<string> {
-  const { documentOf } = await import("../../shared/document.tsx");
+  const { documentOf } = await import("../../sharing/document.tsx");
   return await documentOf(client, conversation);
 }
 

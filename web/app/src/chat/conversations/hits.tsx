@@ -1,7 +1,7 @@
 import type { SearchResult } from "@throughline/client";
 import { folded } from "@throughline/json";
 import { useWords } from "../../i18n/use.ts";
-import { Link } from "../../shell/link.tsx";
+import { Link } from "../../shared/link.tsx";
 import type { ConversationList, ListState } from "./model/list.ts";
 import { useListWords } from "./words.ts";
 

@@ -15,10 +15,10 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { grouped } from "../../i18n/en.ts";
 import { useWords } from "../../i18n/use.ts";
 import { useClient } from "../../session/context.tsx";
+import { duration } from "../../shared/format.ts";
 import { failed } from "../../ui/failed.ts";
 import { later } from "../../ui/later.tsx";
 import { useRequest } from "../../ui/use-request.ts";
-import { duration } from "../clock.ts";
 import type { ConversationList } from "./model/list.ts";
 import { type ListWords, useListWords } from "./words.ts";
 

@@ -4,7 +4,7 @@ import { Ellipsis, Pin } from "lucide-react";
 import { type FormEvent, useEffect, useMemo, useRef, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { language } from "../../preferences.ts";
-import { Link } from "../../shell/link.tsx";
+import { Link } from "../../shared/link.tsx";
 import { later } from "../../ui/later.tsx";
 import { type GroupName, type ListRow, rowsOf } from "./model/groups.ts";
 import type { ConversationList, ListState } from "./model/list.ts";

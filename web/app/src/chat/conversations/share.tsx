@@ -2,9 +2,9 @@ import type { ConversationInfo } from "@throughline/client";
 import { useCallback, useEffect, useId, useRef, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { useClient } from "../../session/context.tsx";
-import { useRows } from "../../settings/rows.tsx";
-import { ShareLinks } from "../../shared/links.tsx";
-import { useSharedWords } from "../../shared/words.ts";
+import { useRows } from "../../shared/paged-rows.tsx";
+import { ShareLinks } from "../../sharing/links.tsx";
+import { useSharedWords } from "../../sharing/words.ts";
 import { CopyButton } from "../../ui/copy.tsx";
 import { failed } from "../../ui/failed.ts";
 

@@ -2,7 +2,7 @@ import type { ConversationInfo } from "@throughline/client";
 import { Undo2, X } from "lucide-react";
 import { useEffect, useState } from "react";
 import { useWords } from "../../i18n/use.ts";
-import { go } from "../../shell/router.ts";
+import { go } from "../../shared/router.ts";
 import { failed } from "../../ui/failed.ts";
 import { IconButton } from "../../ui/icon-button.tsx";
 import type { ConversationList } from "./model/list.ts";

@@ -1,6 +1,6 @@
 import { useCallback } from "react";
-import { openModels } from "../../connect/open.ts";
 import { useClient } from "../../session/context.tsx";
+import { openModels } from "../../shared/open-models.ts";
 import { useRequest } from "../../ui/use-request.ts";
 import type { Offer } from "../composer/offer.ts";
 import { fitting } from "./fitting.ts";

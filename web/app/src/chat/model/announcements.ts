@@ -3,8 +3,8 @@
 import type { AudioChunk, CallBlock, TurnListener } from "@throughline/client";
 import type { Words } from "../../i18n/words.ts";
 import type { Announce } from "../../preferences.ts";
-import { approvalToolName } from "../card/look.ts";
-import { duration } from "../clock.ts";
+import { approvalToolName } from "../../shared/call-card/tone.ts";
+import { duration } from "../../shared/format.ts";
 
 const EVERY_MS = 1_500;
 /** End of a sentence, in Latin and Chinese script. */

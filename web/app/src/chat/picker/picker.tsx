@@ -9,10 +9,10 @@ import {
   useState,
   useSyncExternalStore,
 } from "react";
-import { openModels } from "../../connect/open.ts";
 import { useWords } from "../../i18n/use.ts";
 import { answering } from "../../preferences.ts";
 import { useClient } from "../../session/context.tsx";
+import { openModels } from "../../shared/open-models.ts";
 import { Failure } from "../../ui/failure.tsx";
 import { IconButton } from "../../ui/icon-button.tsx";
 import { useRequest } from "../../ui/use-request.ts";

@@ -1,5 +1,5 @@
 import { FileText } from "lucide-react";
-import { size } from "../clock.ts";
+import { size } from "../../shared/format.ts";
 import type { FileText as File } from "../model/file-text.ts";
 
 /** A file of a message: its name, and the text that the model got. */

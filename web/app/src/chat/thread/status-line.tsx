@@ -2,7 +2,7 @@ import { useHead, useOutline } from "@throughline/client/react";
 import { useSyncExternalStore } from "react";
 import { useWords } from "../../i18n/use.ts";
 import type { Words } from "../../i18n/words.ts";
-import { Elapsed, Remaining, Waited } from "../card/elapsed.tsx";
+import { Elapsed, Remaining, Waited } from "../../shared/call-card/elapsed.tsx";
 import { useChat } from "../context.tsx";
 import type { ConversationState, Entry } from "../model/entry.ts";
 import { type Status, statusOf } from "../model/status.ts";

@@ -1,8 +1,8 @@
 // Texts of a row for a call. Framework-free.
 
 import type { CallBlock } from "@throughline/client";
-import { type State, statusWord } from "../../chat/card/look.ts";
 import type { Words } from "../../i18n/words.ts";
+import { type State, statusWord } from "../../shared/call-card/tone.ts";
 import type { HistoryWords } from "../words.ts";
 
 export type Status = NonNullable<CallBlock["status"]>;

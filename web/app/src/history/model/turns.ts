@@ -1,7 +1,7 @@
 // The turns that match a filter, page by page, with their counts. Framework-free.
 
 import type { CountInfo, Throughline, TurnInfo } from "@throughline/client";
-import type { Tone } from "../../chat/card/look.ts";
+import type { Tone } from "../../shared/call-card/tone.ts";
 import { statesIn } from "./filter.ts";
 import { filledPage, ROWS, Rows, type RowsState } from "./rows.ts";
 import { type TurnFilter, turnsQueryOf, withTurnPart } from "./turn-filter.ts";

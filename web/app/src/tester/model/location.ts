@@ -1,7 +1,7 @@
 // Parses addresses of the tester; `../address.ts` makes them, also for views that do not load this module.
 // Framework-free.
 
-import { objectFrom } from "./draft.ts";
+import { objectFrom } from "../../shared/schema-form/draft.ts";
 
 /** Tool and arguments in an address. */
 export interface TesterLocation {

@@ -1,9 +1,7 @@
 // Positions of calls in a text: the server counts bytes, a page counts UTF-16 units. Framework-free.
 
 import type { ParsedReply, ParsedRequest, ParsedWarning } from "@throughline/client";
-
-/** Expected outcome of a call in the text. */
-export type Outlook = "runs" | "asks" | "denied" | "not_started" | "arriving";
+import type { Outlook } from "../../shared/outlook.ts";
 
 export type Passage =
   | { kind: "text"; text: string }

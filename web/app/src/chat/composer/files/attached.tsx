@@ -2,8 +2,8 @@ import { FileText, X } from "lucide-react";
 import { useSyncExternalStore } from "react";
 import { useWords } from "../../../i18n/use.ts";
 import type { Words } from "../../../i18n/words.ts";
+import { size } from "../../../shared/format.ts";
 import { failed } from "../../../ui/failed.ts";
-import { size } from "../../clock.ts";
 import { fileIn } from "../../model/file-text.ts";
 import {
   type Attachment,

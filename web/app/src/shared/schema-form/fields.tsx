@@ -1,9 +1,9 @@
 import { Plus, X } from "lucide-react";
 import { type ReactNode, useId } from "react";
-import { IconButton } from "../ui/icon-button.tsx";
-import { type Draft, draftOf, type FieldErrors, type ObjectDraft } from "./model/draft.ts";
-import type { Field, ObjectField } from "./model/fields.ts";
-import { useTesterWords } from "./words.ts";
+import { IconButton } from "../../ui/icon-button.tsx";
+import { type Draft, draftOf, type FieldErrors, type ObjectDraft } from "./draft.ts";
+import type { Field, ObjectField } from "./schema.ts";
+import { useSchemaFormWords } from "./words.ts";
 
 interface FieldsProps {
   form: ObjectField;
@@ -16,7 +16,7 @@ interface FieldsProps {
 
 /** The fields of an object. */
 export function Fields({ form, draft, errors, change, at = "" }: FieldsProps) {
-  const words = useTesterWords();
+  const words = useSchemaFormWords();
   const rest = Object.keys(draft.rest);
   return (
     <div className="grid gap-3">
@@ -62,7 +62,7 @@ function FieldView(props: FieldProps) {
 /** One value with its name, its description and its error. */
 function OneView(props: FieldProps) {
   const { name, field, errors, at, side } = props;
-  const words = useTesterWords();
+  const words = useSchemaFormWords();
   const id = useId();
   const error = errors.get(at);
   const describedBy = [field.description && `${id}-about`, error && `${id}-flaw`].filter(Boolean).join(" ");
@@ -99,7 +99,7 @@ function OneView(props: FieldProps) {
 }
 
 function Facts({ field }: { field: Field }) {
-  const words = useTesterWords();
+  const words = useSchemaFormWords();
   const isNumber = field.kind === "number";
   const facts = [
     field.isRequired && words.required,
@@ -117,7 +117,7 @@ interface ControlProps extends FieldProps {
 }
 
 function Control({ field, draft, change, id, about }: ControlProps) {
-  const words = useTesterWords();
+  const words = useSchemaFormWords();
   const text = draft.kind === "typed" || draft.kind === "json" ? draft.text : "";
   const type = (text: string): void => change({ kind: draft.kind === "json" ? "json" : "typed", text });
   if (draft.kind === "json" || (field.kind === "text" && (field.isLong || text.includes("\n")))) {
@@ -181,7 +181,7 @@ function Nested({
   side,
   children,
 }: Omit<FieldProps, "draft" | "change"> & { children: ReactNode }) {
-  const words = useTesterWords();
+  const words = useSchemaFormWords();
   const error = errors.get(at);
   return (
     <fieldset className="min-w-0 border-l-2 border-line pl-3">
@@ -203,7 +203,7 @@ function ListView(
   props: FieldProps<Extract<Field, { kind: "list" }>> & { draft: Extract<Draft, { kind: "list" }> },
 ) {
   const { field, draft, errors, at, change } = props;
-  const words = useTesterWords();
+  const words = useSchemaFormWords();
   const put = (items: readonly Draft[]): void =>
     change({ kind: "list", isGiven: field.isRequired || items.length > 0, items });
   return (
@@ -245,7 +245,7 @@ function ListView(
 
 function ObjectView(props: FieldProps<ObjectField> & { draft: ObjectDraft }) {
   const { field, draft, errors, at, change, side } = props;
-  const words = useTesterWords();
+  const words = useSchemaFormWords();
   const toggle = !field.isRequired && (
     <button
       type="button"

@@ -2,8 +2,8 @@ import type { ShareInfo } from "@throughline/client";
 import { useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { useClient } from "../session/context.tsx";
-import { Confirmed, moment, Row, type useRows } from "../settings/rows.tsx";
-import { Link } from "../shell/link.tsx";
+import { Link } from "../shared/link.tsx";
+import { Confirmed, moment, Row, type useRows } from "../shared/paged-rows.tsx";
 import { failed } from "../ui/failed.ts";
 import { useSharedWords } from "./words.ts";
 

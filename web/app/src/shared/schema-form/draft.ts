@@ -1,7 +1,7 @@
 // Typed values of a form, and the arguments that result. Framework-free.
 
 import { visible } from "@throughline/visible";
-import { type Field, isObject, type ObjectField } from "./fields.ts";
+import { type Field, isObject, type ObjectField } from "./schema.ts";
 
 /** A value as typed, which may be invalid. */
 export type Draft =

@@ -6,12 +6,12 @@
 
 import type { BranchMessage, ConversationInfo, Throughline, WaterfallInfo } from "@throughline/client";
 import { createRoot } from "react-dom/client";
-import { partsOf, sumOf } from "../charts/parts.ts";
-import { Waterfall } from "../charts/waterfall.tsx";
-import { duration } from "../chat/clock.ts";
 import { language } from "../preferences.ts";
 import { ClientProvider } from "../session/context.tsx";
-import { moment } from "../settings/rows.tsx";
+import { partsOf, sumOf } from "../shared/charts/parts.ts";
+import { Waterfall } from "../shared/charts/waterfall.tsx";
+import { duration } from "../shared/format.ts";
+import { moment } from "../shared/paged-rows.tsx";
 import { styleSheet } from "./model/styles.ts";
 import { ReadOnlyThread, ReadOnlyTurn } from "./read-only.tsx";
 import { type SharedWords, useSharedWords } from "./words.ts";

@@ -1,7 +1,7 @@
 // An example reply. Framework-free.
 
 import type { ToolInfo } from "@throughline/client";
-import { type Field, formOf } from "./fields.ts";
+import { type Field, formOf } from "./schema.ts";
 
 /** A reply that calls this tool in text mode. */
 export function exampleReply(

@@ -1,6 +1,7 @@
 import { useEffect, useRef } from "react";
 import { useWords } from "../../i18n/use.ts";
-import { duration, everyTick } from "../clock.ts";
+import { everyTick } from "../clock.ts";
+import { duration } from "../format.ts";
 
 /** Elapsed time, updated by the shared clock. */
 export function Elapsed({ since }: { since: number }) {

@@ -1,6 +1,6 @@
 import type { WaterfallInfo } from "@throughline/client";
 import { useMemo } from "react";
-import { type HistoryWords, useHistoryWords } from "../history/words.ts";
+import { type HistoryWords, useHistoryWords } from "../../history/words.ts";
 import { Axis } from "./axis.tsx";
 import { partsOf, sumOf } from "./parts.ts";
 

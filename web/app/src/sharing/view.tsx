@@ -2,7 +2,7 @@ import { ApiError, type BranchMessage } from "@throughline/client";
 import { useEffect, useMemo, useState } from "react";
 import { useWords } from "../i18n/use.ts";
 import { ClientProvider } from "../session/context.tsx";
-import { moment } from "../settings/rows.tsx";
+import { moment } from "../shared/paged-rows.tsx";
 import { linkIn, SharedClient, type SharedLink } from "./model/client.ts";
 import { ReadOnlyThread, ReadOnlyTurn } from "./read-only.tsx";
 import { type SharedWords, useSharedWords } from "./words.ts";

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { useWords } from "../../i18n/use.ts";
 import { useClient } from "../../session/context.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
-import { size as sizeOf } from "../clock.ts";
+import { size as sizeOf } from "../format.ts";
 import { Section } from "./section.tsx";
 import { useShown, Value, Views } from "./value.tsx";
 

@@ -1,9 +1,9 @@
 import type { ReactNode } from "react";
-import { duration } from "../chat/clock.ts";
-import type { Story, StoryCall, StoryStep, Stretch, StretchKind } from "../history/model/story.ts";
-import { lengthOf } from "../history/model/story.ts";
-import { type HistoryWords, useHistoryWords } from "../history/words.ts";
+import { type HistoryWords, useHistoryWords } from "../../history/words.ts";
+import { duration } from "../format.ts";
 import { Axis } from "./axis.tsx";
+import type { Story, StoryCall, StoryStep, Stretch, StretchKind } from "./story.ts";
+import { lengthOf } from "./story.ts";
 
 interface TimelineProps {
   story: Story;

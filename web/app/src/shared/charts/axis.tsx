@@ -1,5 +1,5 @@
-import { duration } from "../chat/clock.ts";
-import { ticksOf } from "../history/model/moments.ts";
+import { duration } from "../format.ts";
+import { ticksOf } from "./moments.ts";
 
 /** Time axis above the bars of a turn. */
 export function Axis({ whole }: { whole: number }) {
